@@ -1,0 +1,102 @@
+"""One text of the user's, a cell or a file, with its syntax tree.
+
+A cell has two texts: what the user wrote and what IPython made of it (``%timeit f()``
+becomes a call).  Trees and positions are of the second, edits are made in the first;
+`Source` knows how their lines correspond.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+
+from ipydevice.cells import Cell
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class Source:
+    """A text with its tree; columns are in characters, lines are 1-based in `text`."""
+
+    def __init__(
+        self, text: str, raw: str | None = None, *, cell: Cell | None = None, file: str | None = None, shift: int = 0
+    ) -> None:
+        self.text = text
+        self.raw = text if raw is None else raw
+        self.cell = cell
+        self.file = file
+        self.shift = shift  # lines of `raw` above line 1 of `text`: 1 below a %%time line
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @cached_property
+    def raw_lines(self) -> list[str]:
+        return self.raw.splitlines()
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The tree, or an empty one where the text does not parse."""
+        try:
+            return ast.parse(self.text)
+        except (SyntaxError, ValueError, RecursionError):
+            return ast.Module(body=[], type_ignores=[])
+
+    @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self._parents.get(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Parents of `node`, the nearest first."""
+        up = self.parent(node)
+        while up is not None:
+            yield up
+            up = self.parent(up)
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """The innermost statement that `node` is or belongs to."""
+        for item in (node, *self.ancestors(node)):
+            if isinstance(item, ast.stmt):
+                return item
+        return None
+
+    def function(self, node: ast.AST) -> FunctionNode | None:
+        """The innermost function or lambda around `node`."""
+        for item in self.ancestors(node):
+            if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                return item
+        return None
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class around `node`."""
+        for item in self.ancestors(node):
+            if isinstance(item, ast.ClassDef):
+                return item
+        return None
+
+    def segment(self, node: ast.AST) -> str:
+        """The node as the user wrote it, several lines joined by one blank."""
+        text = ast.get_source_segment(self.text, node)
+        if text is None:
+            text = ast.unparse(node)
+        return " ".join(line.strip() for line in text.splitlines())
+
+    def column(self, line: int, utf8_offset: int) -> int:
+        """The character column for one of ast's offsets, which count UTF-8 bytes."""
+        if not 0 < line <= len(self.lines):
+            return utf8_offset
+        return len(self.lines[line - 1].encode()[:utf8_offset].decode(errors="ignore"))
+
+    def raw_line(self, line: int) -> int:
+        """The line of `raw` on which line `line` of `text` stands."""
+        return line + self.shift
+
+    def line_text(self, line: int) -> str:
+        """The line as the user wrote it, stripped."""
+        number = self.raw_line(line)
+        return self.raw_lines[number - 1].strip() if 0 < number <= len(self.raw_lines) else ""

@@ -1,0 +1,171 @@
+"""What a diagnosis says: the one contract between finding out and showing.
+
+Everything here is strings, numbers and tuples of them.  No tensor, frame or exception
+is ever kept, so that a diagnosis costs no memory of the accelerator and can be saved
+beside the notebook as JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+MIME_TYPE = "application/vnd.ipydevice.v1+json"
+
+Confidence = Literal["certain", "likely", "guess"]
+FixKind = Literal["edit", "repair", "patch", "guard"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One line of the user's: in a cell (``In [n]``) or in a file."""
+
+    cell: int | None = None  # execution number, the n of In [n]
+    cell_id: str | None = None  # the front end's id of that cell; nbclient and IPython 7 have none
+    file: str | None = None
+    line: int | None = None  # 1-based, in the text as the user wrote it
+    source: str = ""  # that line, without its indentation
+    function: str | None = None
+
+    def __str__(self) -> str:
+        where = f"In [{self.cell}]" if self.cell is not None else (self.file or "?")
+        return where if self.line is None else f"{where}, line {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A tensor, module or other thing with a device, in the user's own words."""
+
+    expression: str  # evaluated at `place`: "labels", "loss_fn.weight", "optimizer.state[p]['exp_avg']"
+    device: str  # "cuda:0"; "cuda:0 + cpu" for a module on two; "cpu (required)" where a rule wants the host
+    kind: str = "tensor"  # tensor, parameter, buffer, module, optimizer, generator, array, ...
+    path: str | None = None  # the same object reached from the workspace, when there is a way
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None  # "float32"
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One operand of the failing call, as columns of `Diagnosis.failed.source` (0-based, end exclusive)."""
+
+    start: int
+    end: int
+    device: str
+    expression: str
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+    stray: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """New whole text for one cell or file; refused where the text there is no longer `before`."""
+
+    before: str
+    after: str
+    cell: int | None = None
+    cell_id: str | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """A cell to run again."""
+
+    cell: int | None
+    cell_id: str | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One way to mend it. Applying means: replace the texts, run `setup`, run `rerun` in order."""
+
+    title: str
+    kind: FixKind
+    edits: tuple[Edit, ...] = ()
+    setup: str | None = None  # code for a new cell below the failed one
+    rerun: tuple[Rerun, ...] = ()  # complete and in order, the failed cell last
+    note: str = ""  # what differs, what it costs, what is not safe to repeat
+    checked: bool = False  # compiled, names exist, nothing else changed, operands would meet
+    diff: str | None = None  # unified diff of a patch
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: a tensor, module, optimizer or container by name."""
+
+    name: str
+    kind: str
+    device: str
+    frame: str = ""  # "In [7] train()", "torch/nn/modules/linear.py forward()", "" for the workspace
+    user: bool = True  # the frame is the user's own
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+    bytes: int | None = None
+    odd: str = ""  # what is odd about it, in a few words
+    note: str = ""  # facts that are not odd: "view of x", "shares storage with y"
+    requires_grad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A device error, explained. `to_dict` has stable keys; views are functions of this alone."""
+
+    message: str  # the error's text as raised
+    family: str  # family of the message catalogue: "common_check", "conv", "numpy", ...
+    headline: str  # "labels is on cpu, logits is on cuda:0"
+    message_id: str = ""  # id of the template in the catalogue: "PT001"
+    devices: tuple[str, ...] = ()  # as the message states them
+    op: str | None = None
+    failed: Place = Place()
+    failed_cell_source: str | None = None
+    marks: tuple[Mark, ...] = ()
+    culprit: Subject | None = None
+    other: Subject | None = None
+    origin: Place | None = None
+    cause: str = "unknown"  # a class name of the taxonomy
+    confidence: Confidence = "guess"
+    evidence: tuple[str, ...] = ()
+    explanation: str = ""
+    habit: str = ""  # what prevents this kind of bug
+    fixes: tuple[Fix, ...] = ()
+    placements: tuple[Row, ...] = ()
+    placements_left: int = 0  # rows beyond the first 300
+    notes: tuple[str, ...] = ()  # "not your code", twins of the cell, stages that failed
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able, with `place` folded into its owner: ``culprit["cell"]``, ``culprit["line"]``."""
+        plain: dict[str, Any] = _plain(self)
+        plain["failed"]["cell_source"] = plain.pop("failed_cell_source")
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        out: dict[str, Any] = {}
+        for item in dataclasses.fields(value):
+            inner = _plain(getattr(value, item.name))
+            if item.name == "place":
+                out.update(inner)
+            else:
+                out[item.name] = inner
+        return out
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The rows of a namespace, with bytes by device."""
+
+    rows: tuple[Row, ...] = ()
+    bytes_by_device: dict[str, int] = field(default_factory=dict)
+    left: int = 0  # rows not listed, beyond the limit
+
+    def to_dict(self) -> dict[str, Any]:
+        plain: dict[str, Any] = _plain(self)
+        return plain
