@@ -1,13 +1,45 @@
-"""What ran in this session: the cells as the user wrote them, in the order in which they ran."""
+"""What ran in this session: the cells as the user wrote them, in the order in which they ran.
+
+A `Cell` is one run of a cell.  A frame of the traceback knows only the name of the file
+that its code was compiled as; `CellHistory.find` says which run that was.  How a shell
+names its cells and how it turns them into Python is handed in at construction, so this
+module knows nothing of IPython and can be filled by hand:
+
+>>> history = CellHistory()
+>>> cell = history.open(1, "x = 1")
+>>> history.close(success=True)
+>>> history.python(cell)
+('x = 1\\n', 0)
+"""
 
 from __future__ import annotations
 
+import linecache
+import re
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
+
+# Cell magics whose body is Python, with the file names under which they compile it.
+# %%capture hands its body to run_cell, which names it like a cell of its own.
+# IPython/core/magics/execution.py, the same in 7.34 and 9.
+PYTHON_MAGICS: dict[str, tuple[str, ...]] = {
+    "time": ("<timed exec>", "<timed eval>"),
+    "timeit": ("<magic-timeit>",),
+    "prun": ("<string>",),
+    "capture": (),
+    "devicecheck": (),
+}
+
+_CELL_MAGIC = re.compile(r"%%(\w+)")
+_TERMINAL_NAME = re.compile(r"<ipython-input-(\d+)-\w+>")  # IPython without ipykernel, any version
+_KERNEL_NAME = re.compile(r"[\\/]ipykernel_\d+[\\/]")  # <tmp>/ipykernel_<pid>/<hash of the raw text>.py
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Cell:
-    """One run of a cell."""
+    """One run of a cell. Two runs are never equal, whatever their texts."""
 
     number: int  # the n of In [n]
     raw: str  # the text as the user wrote it
@@ -19,6 +51,155 @@ class Cell:
 
 @dataclass
 class CellHistory:
-    """Runs of cells, the oldest first. Re-running a cell adds an entry."""
+    """Runs of cells, the oldest first. Re-running a cell adds an entry.
+
+    `transform` makes Python of a cell's text (``shell.transform_cell``); `name_of` gives
+    the file name for a raw text, its Python and its number (``shell.compile.get_code_name``).
+    """
 
     cells: list[Cell] = field(default_factory=list)
+    transform: Callable[[str], str] | None = None
+    name_of: Callable[[str, str, int], str] | None = None
+    _open: list[Cell] = field(default_factory=list, repr=False)  # a %%capture inside a cell nests
+    _pythons: dict[str, str] = field(default_factory=dict, repr=False)
+    _names: dict[Cell, tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_shell(cls, shell: Any) -> CellHistory:
+        """Rebuild what ran before anybody listened, from an IPython shell's own record; ids are lost."""
+        history = cls(transform=shell.transform_cell, name_of=shell.compile.get_code_name)
+        raws = shell.history_manager.input_hist_raw
+        history.cells = [Cell(number, raw) for number, raw in enumerate(raws) if number and raw.strip()]
+        # A shell records a cell before it runs it and its result afterwards.
+        last = shell.last_execution_result
+        if history.cells and (last is None or last.execution_count != history.cells[-1].number):
+            history._open.append(history.cells[-1])
+        return history
+
+    def open(self, number: int, raw: str, cell_id: str | None = None) -> Cell:
+        """A cell starts. The body that a magic such as %%capture runs belongs to the cell around it."""
+        outer = self.running
+        if outer is not None and raw != outer.raw and raw.strip() in (body.strip() for body, _ in self._layers(outer)):
+            self._open.append(outer)
+            return outer
+        cell = Cell(number, raw, cell_id, started=time.monotonic())
+        self.cells.append(cell)
+        self._open.append(cell)
+        return cell
+
+    def close(self, success: bool) -> None:
+        """The cell that started last is over."""
+        if not self._open:
+            return
+        cell = self._open.pop()
+        if cell in self._open:
+            return  # only the body of its magic is over
+        cell.success = success
+        if cell.started is not None:
+            cell.duration = time.monotonic() - cell.started
+
+    @property
+    def running(self) -> Cell | None:
+        """The cell that is running, the innermost where one runs another."""
+        return self._open[-1] if self._open else None
+
+    def find(self, filename: str) -> Cell | None:
+        """The cell whose code was compiled under this file name; of equal cells the running one, else the latest."""
+        if not self._may_be_cell(filename):
+            return None
+        candidates = list(self._newest_first())
+        number = _TERMINAL_NAME.fullmatch(filename)
+        if number:
+            candidates = [cell for cell in candidates if cell.number == int(number[1])]
+        text = "".join(linecache.getlines(filename))
+        # A name costs a hash in pure Python (ipykernel: 0.6 us a character): try the cells with this text first.
+        candidates.sort(key=lambda cell: cell.raw.strip() != text.strip())
+        return next((cell for cell in candidates if filename in self._names_of(cell)), None)
+
+    def python(self, cell: Cell) -> tuple[str, int]:
+        """The cell's Python as it was compiled, and how many lines of the raw text stand above it.
+
+        Below ``%%time`` and its like the Python is the body.  A cell magic of another language
+        gives the call that IPython makes of it.
+        """
+        body, above = list(self._layers(cell))[-1]
+        return self._python(body), above
+
+    def current(self) -> list[Cell]:
+        """The latest run of each cell of the notebook, in the order in which they last ran.
+
+        A front end without ids leaves only the text to tell cells apart: an edited cell
+        is then another cell, and of equal cells the latest stands for all.
+        """
+        latest: list[Cell] = []
+        ids: set[str] = set()
+        raws: set[str] = set()
+        for cell in reversed(self.cells):
+            if cell.raw in raws if cell.cell_id is None else cell.cell_id in ids:
+                continue
+            raws.add(cell.raw)
+            if cell.cell_id is not None:
+                ids.add(cell.cell_id)
+            latest.append(cell)
+        return latest[::-1]
+
+    def twins(self, cell: Cell) -> list[Cell]:
+        """Other cells of the notebook, or other runs where there are no ids, with the same text."""
+        return [
+            other
+            for other in self.cells
+            if other is not cell and other.raw == cell.raw and (other.cell_id is None or other.cell_id != cell.cell_id)
+        ]
+
+    def _may_be_cell(self, filename: str) -> bool:
+        """Cheap: a traceback is mostly frames of libraries."""
+        if _TERMINAL_NAME.fullmatch(filename) or _KERNEL_NAME.search(filename):
+            return True
+        return filename.startswith("<") and any(filename in names for names in PYTHON_MAGICS.values())
+
+    def _newest_first(self) -> Iterator[Cell]:
+        running = self.running
+        if running is not None:
+            yield running
+        yield from (cell for cell in reversed(self.cells) if cell is not running)
+
+    def _names_of(self, cell: Cell) -> tuple[str, ...]:
+        """The file names that code of this cell may have."""
+        if cell not in self._names:
+            names: list[str] = []
+            for text, _ in self._layers(cell):
+                if self.name_of is not None:
+                    names.append(self.name_of(text, self._python(text), cell.number))
+                names.extend(PYTHON_MAGICS.get(_magic(text) or "", ()))
+            self._names[cell] = tuple(names)
+        return self._names[cell]
+
+    def _layers(self, cell: Cell) -> Iterator[tuple[str, int]]:
+        """The raw text and, below each magic whose body is Python, that body; with the raw lines above its Python."""
+        text, above = cell.raw, 0
+        while True:
+            # IPython drops empty lines at the top before it compiles, and the frame counts without them.
+            blank = len(text) - len(text.lstrip())
+            blank = text[:blank].count("\n")
+            yield text, above + blank
+            if _magic(text) not in PYTHON_MAGICS:
+                return
+            lines = text.splitlines(keepends=True)
+            text, above = "".join(lines[blank + 1 :]), above + blank + 1
+
+    def _python(self, raw: str) -> str:
+        if raw not in self._pythons:
+            self._pythons[raw] = _plain(raw) if self.transform is None else self.transform(raw)
+        return self._pythons[raw]
+
+
+def _magic(text: str) -> str | None:
+    """The name of the cell magic on the first line, if there is one."""
+    match = _CELL_MAGIC.match(text.lstrip())
+    return match[1] if match else None
+
+
+def _plain(raw: str) -> str:
+    """What IPython makes of a cell without magics."""
+    text = raw[raw[: len(raw) - len(raw.lstrip())].rfind("\n") + 1 :]
+    return text if text.endswith("\n") else text + "\n"
