@@ -1,0 +1,88 @@
+"""Templates of error texts: the text itself with marked places, far easier to read than a regular expression.
+
+    Input type ({type:input}) and weight type ({type:weight}) should be the same
+
+A place is ``{kind:role}`` or ``{kind}``:
+
+    device   a device as printed in any way             type     a tensor type: torch.cuda.FloatTensor
+    index    a bare device index, -1 for the CPU        raw      an index printed as one raw character
+    enum     a tensor type: CUDAFloatType
+    devices  a list or set of devices                   arg      the argument that the message names
+    method   a wrapper name: wrapper_CUDA_addmm         op       an op: aten.add.Tensor
+    role     a word that names the role of the next device
+    word, int, any   text that says nothing about devices
+
+``[[ ]]`` is text that may be missing; ``<<a|b>>`` is either text; ``^`` and ``$`` at the ends tie the
+template to the whole message.  Blanks match any white space, letters match without regard to case.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ipydevice.messages import devices
+
+_PLACE = re.compile(r"<<(.+?)>>|\{(\w+)(?::([\w/.]+))?\}|(\[\[)|(\]\])")
+_PATTERNS = {
+    "device": devices.DEVICE,
+    "type": r"[\w.:\[\]]*[\w\]]",
+    "enum": r"[A-Za-z]\w*Type",
+    "index": r"-?\d+",
+    "raw": r".?|\d+",
+    "devices": r".+?",
+    "arg": r"[\w.\[\]]+",
+    "method": r"[\w.:]+?(?:\(\))?:?",
+    "op": r"[\w.:]+",
+    "role": r"\w+",
+    "word": r"\S+?",
+    "int": r"-?\d+",
+    "any": r".*?",
+}
+SPACE = re.compile(r"[ \t\n\r\f\v]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    kind: str
+    role: str
+
+
+def places(template: str) -> list[Place]:
+    """The marked places, from left to right."""
+    return [Place(m[2], m[3] or "") for m in _PLACE.finditer(template) if m[2]]
+
+
+def anchor(template: str) -> str:
+    """The longest piece that every match contains, in small letters: a cheap test before any matching."""
+    depth, start, pieces = 0, 0, []
+    for mark in _PLACE.finditer(template):
+        if depth == 0:
+            pieces.append(template[start : mark.start()])
+        depth += bool(mark[4]) - bool(mark[5])
+        start = mark.end()
+    pieces.append(template[start:])
+    return max((SPACE.sub(" ", piece.strip("^$")).strip().lower() for piece in pieces), key=len)
+
+
+def pattern(template: str) -> re.Pattern[str]:
+    """The regular expression; place number i is group ``p{i}``."""
+    out, start, count = [], 0, 0
+    head, tail = template.startswith("^"), template.endswith("$")
+    body = template[head : len(template) - tail]
+    for mark in _PLACE.finditer(body):
+        out.append(_literal(body[start : mark.start()]))
+        if mark[1]:
+            out.append("(?:" + "|".join(_literal(choice) for choice in mark[1].split("|")) + ")")
+        elif mark[2]:
+            out.append(f"(?P<p{count}>{_PATTERNS[mark[2]]})")
+            count += 1
+        else:
+            out.append("(?:" if mark[4] else ")?")
+        start = mark.end()
+    out.append(_literal(body[start:]))
+    return re.compile(("^" if head else "") + "".join(out) + ("$" if tail else ""), re.IGNORECASE | re.DOTALL)
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"(?:\\ )+", r"\\s+", re.escape(SPACE.sub(" ", text)))
