@@ -1,0 +1,171 @@
+"""Tree -> static, self-contained HTML without script.
+
+It has to read well where the style sheet is taken out (code hosts, untrusted notebooks),
+so the marks below the source line are text in a `<pre>`, and order and words carry all
+that colour does.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ipydevice.show import quantities
+from ipydevice.show.escape import cells, visible
+from ipydevice.show.marks import lay_out
+from ipydevice.show.tree import (
+    Bars,
+    Block,
+    Code,
+    DiffLine,
+    Entry,
+    Folded,
+    Heading,
+    Option,
+    Options,
+    Panel,
+    Remark,
+    Table,
+)
+
+_BACKTICKS = re.compile(r"`([^`]+)`")
+_COLUMNS = ("name", "kind", "device", "shape", "dtype", "bytes", "")
+
+
+def render(panel: Panel) -> str:
+    return f"<style>{style()}</style>{body(panel)}"
+
+
+def body(panel: Panel) -> str:
+    """The panel without its style sheet."""
+    inside = "".join(_RENDER[type(block)](block) for block in panel.blocks)
+    return f'<div class="ipydevice" role="region" aria-label="{_text(panel.label)}">{inside}</div>'
+
+
+@cache
+def style() -> str:
+    sheet = files("ipydevice.show").joinpath("static", "panel.css").read_text(encoding="utf-8")
+    return re.sub(r"\s*\n\s*", "", re.sub(r"/\*.*?\*/", "", sheet, flags=re.DOTALL))
+
+
+def _text(text: str) -> str:
+    return html.escape(visible(text))
+
+
+def _prose(text: str) -> str:
+    """`code` between backticks as <code>."""
+    return _BACKTICKS.sub(r"<code>\1</code>", _text(text))
+
+
+def _heading(heading: Heading) -> str:
+    sign = '<span class="ipd-sign">✗</span> ' if heading.tone == "error" else ""
+    aside = f' <small class="ipd-quiet">{_text(heading.aside)}</small>' if heading.aside else ""
+    return f'<div class="ipd-heading">{sign}<strong>{_text(heading.text)}</strong>{aside}</div>'
+
+
+def _code(code: Code) -> str:
+    lines: list[str] = []
+    for index, pieces in enumerate(lay_out(code.source, code.marks)):
+        line = ""
+        column = 0
+        for piece in pieces:
+            line += " " * (piece.column - column)
+            text = html.escape(piece.text)
+            line += f'<span class="ipd-{piece.role}">{text}</span>' if piece.role else text
+            column = piece.column + cells(piece.text)
+        # The underline says nothing to a screen reader; the devices in the next line do.
+        lines.append(f'<span aria-hidden="true">{line}</span>' if index == 1 else line)
+    return f'<div class="ipd-code"><small>{_text(code.label)}</small><pre>{chr(10).join(lines)}</pre></div>'
+
+
+def _remark(remark: Remark) -> str:
+    return f'<div class="ipd-line"><b>{_text(remark.label)}</b> <span>{_prose(remark.text)}</span></div>'
+
+
+def _folded(folded: Folded) -> str:
+    inside = "".join(map(_remark, folded.remarks))
+    return f'<details class="ipd-why"><summary>{_text(folded.summary)}</summary>{inside}</details>'
+
+
+def _options(options: Options) -> str:
+    return f'<ol class="ipd-fixes" aria-label="Fixes">{"".join(map(_option, options.options))}</ol>'
+
+
+def _option(option: Option) -> str:
+    reruns = f"re-runs {quantities.listing(option.reruns)} · " if option.reruns else ""
+    note = f'<div class="ipd-note">{_prose(option.note)}</div>' if option.note else ""
+    change = ""
+    if option.diff:
+        opened = " open" if option.number == 1 and len(option.diff) <= 4 else ""
+        change = f'<details{opened}><summary>what changes</summary><pre class="ipd-diff">{_diff(option.diff)}</pre></details>'
+    return (
+        f'<li value="{option.number}" data-fix="{option.number - 1}"><span>{_prose(option.title)}</span> '
+        f'<small class="ipd-quiet">{_text(reruns)}<code>{_text(option.command)}</code></small>{note}{change}</li>'
+    )
+
+
+def _diff(lines: Sequence[DiffLine]) -> str:
+    marked = {"+": "ins", "-": "del"}
+    shown: list[str] = []
+    for line in lines:
+        sign = "" if line.kind == "@" else f"{line.kind} "
+        text = html.escape(sign) + _text(line.text)
+        tag = marked.get(line.kind)
+        shown.append(f"<{tag}>{text}</{tag}>" if tag else f"<b>{text}</b>" if line.kind == "@" else text)
+    return "\n".join(shown)
+
+
+def _bars(bars: Bars) -> str:
+    rows = "".join(
+        f"<tr><th scope=row>{_text(bar.device)}</th>"
+        f'<td aria-hidden="true"><div class="ipd-bar"><i style="width:{bar.share * 100:.1f}%"></i></div></td>'
+        f"<td>{bar.amount}</td></tr>"
+        for bar in bars.bars
+    )
+    return f'<table class="ipd-bars" aria-label="Bytes by device"><tbody>{rows}</tbody></table>'
+
+
+def _table(table: Table) -> str:
+    aside = f' <small class="ipd-quiet">{_text(table.aside)}</small>' if table.aside else ""
+    head = "".join(f"<th scope=col>{column}</th>" for column in _COLUMNS)
+    rows = "".join(map(_row, table.entries))
+    left = f'<p class="ipd-quiet">and {table.left:,} more: <code>%devices</code></p>' if table.left else ""
+    # The widget puts its own table here: one that sorts, filters and holds 10,000 names.
+    opened = "" if table.folded else " open"
+    return (
+        f'<details class="ipd-table"{opened}><summary>{_text(table.summary)}{aside}</summary>'
+        f'<div class="ipd-rows"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{left}</div></details>'
+    )
+
+
+def _row(entry: Entry) -> str:
+    if entry.header and not entry.device:
+        return f"<tr><th colspan=7 scope=rowgroup>{_text(entry.name)} <small>{_text(entry.remark)}</small></th></tr>"
+    held = "" if entry.bytes is None else quantities.size(entry.bytes)
+    indent = "\u2003" * (entry.level - 1)
+    remark = f"<strong>! {_text(entry.remark)}</strong>" if entry.odd else _text(entry.remark)
+    columns = (
+        indent + _text(entry.name),
+        _text(entry.kind),
+        _text(entry.device),
+        _text(entry.shape),
+        _text(entry.dtype),
+        held,
+        remark,
+    )
+    return f"<tr>{''.join(f'<td>{column}</td>' for column in columns)}</tr>"
+
+
+_RENDER: dict[type[Block], Callable[[Any], str]] = {
+    Heading: _heading,
+    Code: _code,
+    Remark: _remark,
+    Folded: _folded,
+    Options: _options,
+    Bars: _bars,
+    Table: _table,
+}

@@ -1,0 +1,205 @@
+"""Tree -> plain or coloured text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ipydevice.show import quantities
+from ipydevice.show.escape import cells, crop, visible, wrap
+from ipydevice.show.marks import lay_out
+from ipydevice.show.tree import (
+    Bars,
+    Block,
+    Code,
+    DiffLine,
+    Entry,
+    Folded,
+    Heading,
+    Option,
+    Options,
+    Panel,
+    Remark,
+    Table,
+)
+
+STANDARD_LINES = 12  # a failed cell's panel; optional remarks give way
+TABLE_LINES = 40  # of an unfolded table, before "and N more"
+LABELS = 8  # columns of "why", "fix" and the like
+
+# Codes of the 16-colour set: a person's own terminal theme decides what they look like.
+_ANSI = {"error": "1;31", "strong": "1", "stray": "1;31", "mark": "36", "quiet": "2", "add": "32", "remove": "31"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    width: int
+    color: bool
+
+    def paint(self, text: str, role: str) -> str:
+        code = _ANSI.get(role) if self.color and text else None
+        return f"\x1b[{code}m{text}\x1b[0m" if code else text
+
+
+def render(panel: Panel, *, width: int, color: bool) -> str:
+    """Lines of at most `width` columns (at least 40 are taken), without a newline at the end."""
+    page = _Page(max(40, width), color)
+    written = [(block, list(_RENDER[type(block)](block, page))) for block in panel.blocks]
+    spare = STANDARD_LINES - sum(len(lines) for block, lines in written if not _optional(block))
+    kept: list[str] = []
+    for block, lines in written:
+        if _optional(block):
+            if len(lines) > spare:
+                continue
+            spare -= len(lines)
+        kept.extend(lines)
+    return "\n".join(line.rstrip() for line in kept)
+
+
+def _optional(block: Block) -> bool:
+    return isinstance(block, Remark) and block.optional
+
+
+def _heading(heading: Heading, page: _Page) -> Iterator[str]:
+    sign = "✗ " if heading.tone == "error" else ""
+    role = heading.tone if heading.tone == "error" else "strong"
+    aside = visible(heading.aside)
+    lines = wrap(visible(heading.text), page.width - len(sign))
+    room = page.width - len(sign) - cells(lines[0])
+    for index, line in enumerate(lines):
+        text = page.paint((sign if not index else " " * len(sign)) + line, role)
+        if not index and aside and cells(aside) + 2 <= room:
+            text += " " * (room - cells(aside)) + page.paint(aside, "quiet")
+        yield text
+
+
+def _code(code: Code, page: _Page) -> Iterator[str]:
+    label = visible(code.label)
+    beside = cells(label) + 6
+    if beside > page.width // 3:
+        yield "  " + page.paint(crop(label, page.width - 2), "quiet")
+        beside, lead = 4, "    "
+    else:
+        lead = "  " + page.paint(label, "quiet") + "    "
+    for index, pieces in enumerate(lay_out(code.source, code.marks, page.width - beside)):
+        line = lead if not index else " " * beside
+        column = 0
+        for piece in pieces:
+            line += " " * (piece.column - column) + page.paint(piece.text, piece.role)
+            column = piece.column + cells(piece.text)
+        yield line
+
+
+def _remark(remark: Remark, page: _Page) -> Iterator[str]:
+    label = visible(remark.label)
+    for index, line in enumerate(wrap(visible(remark.text), page.width - LABELS - 2)):
+        head = page.paint(label.ljust(LABELS), "strong") if not index else " " * LABELS
+        yield f"  {head}{line}"
+
+
+def _folded(folded: Folded, page: _Page) -> Iterator[str]:
+    return iter(())  # evidence is one click away in HTML and in `explain().to_dict()` elsewhere
+
+
+def _options(options: Options, page: _Page) -> Iterator[str]:
+    for option in options.options:
+        yield from _option(option, page, first=option is options.options[0])
+
+
+def _option(option: Option, page: _Page, *, first: bool) -> Iterator[str]:
+    head = page.paint("fix".ljust(LABELS), "strong") if first else " " * LABELS
+    number = f"{option.number}  "
+    lead = 2 + LABELS + len(number)
+    reruns = f"re-runs {quantities.listing(option.reruns)}" if option.reruns else ""
+    tail = visible("   ".join(part for part in (reruns, option.command) if part))
+    lines = wrap(visible(option.title), page.width - lead)
+    room = page.width - lead - cells(lines[-1])
+    if cells(tail) + 3 <= room:
+        lines[-1] += " " * (room - cells(tail)) + page.paint(tail, "quiet")
+    else:
+        lines.extend(page.paint(line, "quiet") for line in wrap(tail, page.width - lead))
+    yield f"  {head}{number}{lines[0]}"
+    indent = " " * lead
+    for line in lines[1:]:
+        yield indent + line
+    if first:
+        for change in _short(option.diff):
+            yield indent + page.paint(crop(f"+ {visible(change.text.strip())}", page.width - lead), "add")
+    if option.note:
+        for line in wrap(visible(option.note), page.width - lead):
+            yield indent + page.paint(line, "quiet")
+
+
+def _short(diff: Sequence[DiffLine]) -> list[DiffLine]:
+    """The lines that the first fix adds, where they are few enough to stand in the panel."""
+    added = [line for line in diff if line.kind == "+"]
+    return added if len(added) <= 1 else []
+
+
+def _bars(bars: Bars, page: _Page) -> Iterator[str]:
+    names = [visible(bar.device) for bar in bars.bars]
+    column = min(24, max(map(cells, names), default=0))
+    length = max(10, min(40, page.width - column - 20))
+    for name, bar in zip(names, bars.bars, strict=True):
+        filled = round(bar.share * length)
+        name = crop(name, column)
+        drawn = "█" * filled + "░" * (length - filled)
+        yield f"  {name}{' ' * (column - cells(name))}  {page.paint(drawn, 'mark')}  {bar.amount}"
+
+
+def _table(table: Table, page: _Page) -> Iterator[str]:
+    if not table.folded:
+        yield from _rows(table, page)
+        return
+    aside = visible(table.aside)
+    summary = crop(f"▸ {visible(table.summary)}", page.width - 2)
+    room = page.width - 2 - cells(summary)
+    line = f"  {summary}"
+    if aside and cells(aside) + 2 <= room:
+        line += " " * (room - cells(aside)) + page.paint(aside, "quiet")
+    yield line
+
+
+def _rows(table: Table, page: _Page) -> Iterator[str]:
+    shown = [entry for entry in table.entries if entry.level == 1 or len(table.entries) <= TABLE_LINES]
+    left = table.left + len(table.entries) - len(shown[:TABLE_LINES])
+    shown = shown[:TABLE_LINES]
+    lines = [("name", "kind", "device", "shape", "dtype", "bytes", "")]
+    lines += [_columns(entry) for entry in shown]
+    widths = [min(limit, max(cells(line[i]) for line in lines)) for i, limit in enumerate((40, 14, 24, 20, 10, 9))]
+    narrow = page.width - 2 - sum(widths[1:]) - 2 * len(widths)
+    widths[0] = max(8, min(widths[0], narrow))
+    for index, line in enumerate(lines):
+        text = "  "
+        for column, wide in zip(line, widths, strict=False):
+            cut = crop(column, wide)
+            text += cut + " " * (wide - cells(cut) + 2)
+        used = cells(text)
+        if index == 0:
+            yield page.paint(text.rstrip(), "quiet")
+            continue
+        remark = crop(line[-1], page.width - used) if page.width - used >= 12 else ""
+        yield text + page.paint(remark, "stray" if shown[index - 1].odd else "quiet")
+        if line[-1] and not remark:
+            yield "    " + page.paint(crop(line[-1], page.width - 4), "stray" if shown[index - 1].odd else "quiet")
+    if left:
+        yield page.paint(f"  and {left:,} more", "quiet")
+
+
+def _columns(entry: Entry) -> tuple[str, ...]:
+    held = "" if entry.bytes is None else quantities.size(entry.bytes)
+    name = "  " * (entry.level - 1) + visible(entry.name)
+    remark = visible(("! " if entry.odd else "") + entry.remark)
+    return (name, visible(entry.kind), visible(entry.device), entry.shape, visible(entry.dtype), held, remark)
+
+
+_RENDER: dict[type, Callable[[Any, _Page], Iterator[str]]] = {
+    Heading: _heading,
+    Code: _code,
+    Remark: _remark,
+    Folded: _folded,
+    Options: _options,
+    Bars: _bars,
+    Table: _table,
+}

@@ -1,0 +1,88 @@
+"""Which front end is at hand and what it can show. Every quirk of one lives here, with its source."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sys
+from dataclasses import replace
+from typing import Any
+
+from ipydevice.diagnosis import MIME_TYPE, Diagnosis, Inventory
+from ipydevice.show import as_html, as_text
+from ipydevice.show.tree import Panel
+
+# Rows repeated in the JSON beside the panel: nbformat writes one value a line, 300 rows would take 90 kB.
+JSON_ROWS = 50
+_ASCII = str.maketrans({"✗": "x", "▸": ">", "─": "-", "│": "|", "·": "*", "…": "~", "█": "#", "░": ".", "⏎": " "})
+
+
+def publish(view: Diagnosis | Inventory, panel: Panel) -> None:
+    """In a kernel two outputs, static then widget; in a terminal or plain Python the text."""
+    shell = _shell()
+    if shell is None or getattr(shell, "kernel", None) is None:
+        width = shutil.get_terminal_size((100, 24)).columns
+        print(printable(as_text.render(panel, width=width, color=_colored(shell)), sys.stdout))
+        return
+    from IPython.display import display
+
+    uid = secrets.token_hex(6)
+    display(bundle(view, panel, uid), raw=True)
+    live = _widget(view, panel, uid)
+    if live is not None:
+        display(live[0], metadata=live[1], raw=True)
+
+
+def bundle(view: Diagnosis | Inventory, panel: Panel, uid: str) -> dict[str, Any]:
+    """The static output. It stays in the saved file; the widget finds and hides it by its class.
+
+    Two outputs, since JupyterLab shows "model not found" for a widget whose kernel is gone
+    and does not fall back on the HTML of the same bundle (seen in 4.6.6).
+    """
+    return {
+        "text/plain": as_text.render(panel, width=100, color=False),
+        "text/html": f'<div class="ipydevice-static ipydevice-{uid}">{as_html.render(panel)}</div>',
+        MIME_TYPE: _machine(view),
+    }
+
+
+def _machine(view: Diagnosis | Inventory) -> dict[str, Any]:
+    if isinstance(view, Diagnosis):
+        left = max(0, len(view.placements) - JSON_ROWS)
+        view = replace(view, placements=view.placements[:JSON_ROWS], placements_left=view.placements_left + left)
+    else:
+        left = max(0, len(view.rows) - JSON_ROWS)
+        view = replace(view, rows=view.rows[:JSON_ROWS], left=view.left + left)
+    text = json.dumps(view.to_dict(), ensure_ascii=False)
+    # A lone surrogate in a name cannot be sent: the kernel's JSON is UTF-8.
+    plain: dict[str, Any] = json.loads(text.encode("utf-8", "replace"))
+    return plain
+
+
+def _widget(view: Diagnosis | Inventory, panel: Panel, uid: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Mime bundle and metadata of the live panel; None where anywidget is missing, old or broken."""
+    return None
+
+
+def _shell() -> Any:
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def _colored(shell: Any) -> bool:
+    """Colour where IPython's own traceback has it, and what is read is a terminal (https://no-color.org)."""
+    if shell is None or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return str(getattr(shell, "colors", "nocolor")).lower() != "nocolor" and sys.stdout.isatty()
+
+
+def printable(text: str, stream: Any) -> str:
+    """`text` in the characters that `stream` can write: a Windows code page has no "✗"."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+    return text

@@ -1,0 +1,67 @@
+"""Inventory -> tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ipydevice.diagnosis import Inventory, Row
+from ipydevice.show import quantities
+from ipydevice.show.panel import entry
+from ipydevice.show.tree import Bar, Bars, Block, Entry, Heading, Panel, Table
+
+# With more names than this, what lies inside modules and containers is folded at first.
+OPEN_AT_MOST = 40
+
+
+def of_inventory(inventory: Inventory) -> Panel:
+    """What `%devices` shows: a bar per device, then every name with what is odd about it."""
+    return Panel(label="Tensors and modules by device", blocks=tuple(_blocks(inventory)))
+
+
+def _blocks(inventory: Inventory) -> Iterator[Block]:
+    total = len(inventory.rows) + inventory.left
+    if not total:
+        yield Heading("no tensor, module or optimizer in this workspace", tone="plain")
+        return
+    odd = sum(bool(row.odd) for row in inventory.rows)
+    said = f", {odd:,} odd" if odd else ""
+    yield Heading(f"{quantities.plural(total, 'name')} with a device{said}", tone="plain")
+    if inventory.bytes_by_device:
+        yield _bars(inventory.bytes_by_device)
+    yield Table(
+        quantities.by_device(row.device for row in inventory.rows),
+        tuple(_nested(inventory.rows)),
+        left=inventory.left,
+        folded=False,
+    )
+
+
+def _bars(bytes_by_device: dict[str, int]) -> Bars:
+    everything = sum(bytes_by_device.values()) or 1
+    return Bars(
+        tuple(
+            Bar(device, quantities.size(held), held / everything)
+            for device, held in sorted(bytes_by_device.items(), key=lambda item: -item[1])
+        )
+    )
+
+
+def _nested(rows: Sequence[Row]) -> Iterator[Entry]:
+    """Rows below the row whose name begins theirs: `model.fc.weight` inside `model`."""
+    crowded = len(rows) > OPEN_AT_MOST
+    above: list[str] = []
+    for index, row in enumerate(rows):
+        while above and not _inside(row.name, above[-1]):
+            above.pop()
+        parent = index + 1 < len(rows) and _inside(rows[index + 1].name, row.name)
+        plain = entry(row, level=len(above) + 1)
+        if parent:
+            above.append(row.name)
+            yield replace(plain, header=True, open=not crowded)
+        else:
+            yield plain
+
+
+def _inside(name: str, outer: str) -> bool:
+    return len(name) > len(outer) and name.startswith(outer) and name[len(outer)] in ".["

@@ -1,0 +1,41 @@
+"""Bytes, shapes and device counts in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+
+def size(count: int) -> str:
+    """Bytes in binary units: 1536 -> "1.5 KiB"."""
+    if count < 1024:
+        return f"{count} B"
+    amount = float(count)
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        amount /= 1024
+        if amount < 1024 or unit == "TiB":
+            break
+    return f"{amount:.1f} {unit}" if amount < 100 else f"{amount:.0f} {unit}"
+
+
+def shape(dimensions: tuple[int, ...] | None) -> str:
+    return "" if dimensions is None else f"[{', '.join(map(str, dimensions))}]"
+
+
+def typed_shape(dtype: str | None, dimensions: tuple[int, ...] | None) -> str:
+    """As PyTorch users write it: "float32[32, 10]"."""
+    return f"{dtype or ''}{shape(dimensions)}"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listing(items: Iterable[str]) -> str:
+    return ", ".join(items)
+
+
+def by_device(devices: Iterable[str]) -> str:
+    """ "9 on cuda:0, 5 on cpu", the most frequent first."""
+    counts = Counter(device for device in devices if device)
+    return listing(f"{count:,} on {device}" for device, count in counts.most_common(6))

@@ -1,0 +1,126 @@
+"""The one tree that every view is lowered from: text, static HTML and widget say the same.
+
+Leaves are plain strings as they came from the user's session; escaping is the business
+of each view (`ipydevice.show.escape`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ipydevice.diagnosis import Mark
+
+Tone = Literal["error", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What is wrong, in one line; `aside` is the small print at its right."""
+
+    text: str
+    aside: str = ""
+    tone: Tone = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A line of the user's with its operands marked."""
+
+    label: str  # "In [7], line 5"
+    source: str
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A labelled paragraph. `code in backticks` is set as code."""
+
+    label: str
+    text: str
+    optional: bool = False  # left out of the text view where it would make the panel too long
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Remarks that only HTML has room for, behind a summary."""
+
+    summary: str
+    remarks: tuple[Remark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One line of a change: kind is "+", "-", " " or "@" (a heading)."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One numbered fix."""
+
+    number: int
+    title: str
+    reruns: tuple[str, ...]  # "In [2]", "In [7]"
+    command: str  # "%devicefix 1"
+    note: str
+    diff: tuple[DiffLine, ...]
+    main: str  # what the main button says: "fix & re-run In [2], In [7]"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """How much one device holds. `share` is in 0..1 of all bytes listed."""
+
+    device: str
+    amount: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the table; a `header` line names a frame and folds what follows with a greater level."""
+
+    name: str
+    kind: str = ""
+    device: str = ""
+    shape: str = ""
+    dtype: str = ""
+    bytes: int | None = None
+    remark: str = ""
+    odd: bool = False
+    level: int = 1  # 1-based depth, as aria-level
+    header: bool = False
+    open: bool = True  # whether the entries below it are shown at first
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Names and where they live. `folded`: only the summary is shown at first."""
+
+    summary: str
+    entries: tuple[Entry, ...]
+    left: int = 0  # entries that exist but aren't listed
+    folded: bool = True
+    aside: str = ""
+
+
+Block = Heading | Code | Remark | Folded | Options | Bars | Table
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    label: str  # name of the whole for a screen reader
+    blocks: tuple[Block, ...]
