@@ -1,0 +1,33 @@
+"""Where one object lives: a tensor, a module, an optimizer, a container, an object that holds tensors.
+
+Everything is read, nothing is called: no ``repr``, ``==`` or ``hash`` of the user's, no
+property, no ``__getattr__``, no data of a tensor.
+"""
+
+from __future__ import annotations
+
+from ipydevice.placement.kinds import is_array, is_module, is_optimizer, is_parameter, is_tensor
+from ipydevice.placement.members import Member, members
+from ipydevice.placement.tensors import bytes_of, device_of, dtype_of, grad_of, same, shape_of, storage_of
+from ipydevice.placement.walk import Found, devices_of, kind_of, walk
+
+__all__ = [
+    "Found",
+    "Member",
+    "bytes_of",
+    "device_of",
+    "devices_of",
+    "dtype_of",
+    "grad_of",
+    "is_array",
+    "is_module",
+    "is_optimizer",
+    "is_parameter",
+    "is_tensor",
+    "kind_of",
+    "members",
+    "same",
+    "shape_of",
+    "storage_of",
+    "walk",
+]
