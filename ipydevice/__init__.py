@@ -1,0 +1,59 @@
+"""From a failed notebook cell to a running one.
+
+In a notebook: ``%load_ext ipydevice``.  In a script or a debugger: ``ipydevice.explain()``.
+Importing this module loads nothing else: neither torch nor widgets.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ipydevice.diagnosis import Diagnosis as Diagnosis
+    from ipydevice.diagnosis import Fix as Fix
+    from ipydevice.diagnosis import Inventory as Inventory
+    from ipydevice.session import explain as explain
+    from ipydevice.session import inventory as inventory
+    from ipydevice.virtual import virtual_gpus as virtual_gpus
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "explain": "ipydevice.session",
+    "inventory": "ipydevice.session",
+    "virtual_gpus": "ipydevice.virtual",
+    "Diagnosis": "ipydevice.diagnosis",
+    "Fix": "ipydevice.diagnosis",
+    "Inventory": "ipydevice.diagnosis",
+}
+
+__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604 - all strings
+
+
+def __getattr__(name: str) -> Any:
+    """Look a public name up when it is first used."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ipydevice' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Called by ``%load_ext ipydevice``."""
+    from ipydevice import hook, magics
+
+    magics.register(shell)
+    hook.load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Called by ``%unload_ext ipydevice``; what others have hung in since stays."""
+    from ipydevice import hook, magics
+
+    hook.unload(shell)
+    magics.unregister(shell)
