@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -40,9 +41,10 @@ def render(panel: Panel) -> str:
     return f"<style>{style()}</style>{body(panel)}"
 
 
-def body(panel: Panel) -> str:
-    """The panel without its style sheet."""
-    inside = "".join(_RENDER[type(block)](block) for block in panel.blocks)
+def body(panel: Panel, *, rows: bool = True) -> str:
+    """The panel without its style sheet; without the table's rows for the widget, which draws them itself."""
+    blocks = [replace(b, entries=(), left=0) if isinstance(b, Table) and not rows else b for b in panel.blocks]
+    inside = "".join(_RENDER[type(block)](block) for block in blocks)
     return f'<div class="ipydevice" role="region" aria-label="{_text(panel.label)}">{inside}</div>'
 
 
@@ -101,7 +103,8 @@ def _option(option: Option) -> str:
     change = ""
     if option.diff:
         opened = " open" if option.number == 1 and len(option.diff) <= 4 else ""
-        change = f'<details{opened}><summary>what changes</summary><pre class="ipd-diff">{_diff(option.diff)}</pre></details>'
+        lines = _diff(option.diff)
+        change = f'<details{opened}><summary>what changes</summary><pre class="ipd-diff">{lines}</pre></details>'
     return (
         f'<li value="{option.number}" data-fix="{option.number - 1}"><span>{_prose(option.title)}</span> '
         f'<small class="ipd-quiet">{_text(reruns)}<code>{_text(option.command)}</code></small>{note}{change}</li>'
@@ -132,13 +135,14 @@ def _bars(bars: Bars) -> str:
 def _table(table: Table) -> str:
     aside = f' <small class="ipd-quiet">{_text(table.aside)}</small>' if table.aside else ""
     head = "".join(f"<th scope=col>{column}</th>" for column in _COLUMNS)
-    rows = "".join(map(_row, table.entries))
+    body = "".join(map(_row, table.entries))
     left = f'<p class="ipd-quiet">and {table.left:,} more: <code>%devices</code></p>' if table.left else ""
     # The widget puts its own table here: one that sorts, filters and holds 10,000 names.
     opened = "" if table.folded else " open"
     return (
         f'<details class="ipd-table"{opened}><summary>{_text(table.summary)}{aside}</summary>'
-        f'<div class="ipd-rows"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{left}</div></details>'
+        f'<div class="ipd-rows"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{left}'
+        "</div></details>"
     )
 
 

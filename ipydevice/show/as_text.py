@@ -165,7 +165,7 @@ def _rows(table: Table, page: _Page) -> Iterator[str]:
     shown = [entry for entry in table.entries if entry.level == 1 or len(table.entries) <= TABLE_LINES]
     left = table.left + len(table.entries) - len(shown[:TABLE_LINES])
     shown = shown[:TABLE_LINES]
-    lines = [("name", "kind", "device", "shape", "dtype", "bytes", "")]
+    lines: list[tuple[str, ...]] = [("name", "kind", "device", "shape", "dtype", "bytes", "")]
     lines += [_columns(entry) for entry in shown]
     widths = [min(limit, max(cells(line[i]) for line in lines)) for i, limit in enumerate((40, 14, 24, 20, 10, 9))]
     narrow = page.width - 2 - sum(widths[1:]) - 2 * len(widths)

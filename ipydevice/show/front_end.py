@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import shutil
@@ -13,6 +14,8 @@ from typing import Any
 from ipydevice.diagnosis import MIME_TYPE, Diagnosis, Inventory
 from ipydevice.show import as_html, as_text
 from ipydevice.show.tree import Panel
+
+_log = logging.getLogger("ipydevice")
 
 # Rows repeated in the JSON beside the panel: nbformat writes one value a line, 300 rows would take 90 kB.
 JSON_ROWS = 50
@@ -26,13 +29,12 @@ def publish(view: Diagnosis | Inventory, panel: Panel) -> None:
         width = shutil.get_terminal_size((100, 24)).columns
         print(printable(as_text.render(panel, width=width, color=_colored(shell)), sys.stdout))
         return
-    from IPython.display import display
-
     uid = secrets.token_hex(6)
-    display(bundle(view, panel, uid), raw=True)
-    live = _widget(view, panel, uid)
-    if live is not None:
-        display(live[0], metadata=live[1], raw=True)
+    shell.display_pub.publish(bundle(view, panel, uid))
+    if takes_widgets():
+        live = _live(view, panel, uid)
+        if live is not None:
+            shell.display_pub.publish(*live)
 
 
 def bundle(view: Diagnosis | Inventory, panel: Panel, uid: str) -> dict[str, Any]:
@@ -61,9 +63,23 @@ def _machine(view: Diagnosis | Inventory) -> dict[str, Any]:
     return plain
 
 
-def _widget(view: Diagnosis | Inventory, panel: Panel, uid: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Mime bundle and metadata of the live panel; None where anywidget is missing, old or broken."""
-    return None
+def takes_widgets() -> bool:
+    """Kaggle's page is a fixed build that can't load anywidget (Kaggle/docker-python issue 1190)."""
+    return "KAGGLE_KERNEL_RUN_TYPE" not in os.environ
+
+
+def _live(view: Diagnosis | Inventory, panel: Panel, uid: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Mime bundle and metadata of the live panel; None where anywidget is missing, too old or broken.
+
+    Whatever a widget library may raise, the static panel is on the page already.
+    """
+    try:
+        from ipydevice.show import as_widget
+
+        return as_widget.bundle(view, panel, uid)
+    except Exception:  # noqa: BLE001
+        _log.debug("no live panel", exc_info=True)
+        return None
 
 
 def _shell() -> Any:

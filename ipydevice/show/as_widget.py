@@ -1,0 +1,112 @@
+"""Tree -> the live panel, one anywidget in plain ESM.
+
+Only this module imports anywidget, and only when the first panel is displayed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ipydevice.diagnosis import Diagnosis, Fix, Inventory
+from ipydevice.show import as_html, insertion
+from ipydevice.show.escape import visible
+from ipydevice.show.panel import option
+from ipydevice.show.tree import Entry, Panel, Table
+
+# anywidget loads one module from a blob, where relative imports lead nowhere: so the files are joined.
+_SCRIPTS = ("notebook.js", "table.js", "panel.js")
+
+# ipywidgets keeps every widget for ever. Beyond this many the oldest closes, and its static twin returns.
+LIVE_AT_MOST = 50
+_live: deque[Any] = deque()
+
+
+def bundle(view: Diagnosis | Inventory, panel: Panel, uid: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Mime bundle and metadata of a new widget. Raises ImportError where anywidget is missing.
+
+    The plain text is taken out: the static output has said it, and terminals print it twice else.
+    """
+    widget = panel_class()(data=data(view, panel, uid))
+    _live.append(widget)
+    while len(_live) > LIVE_AT_MOST:
+        _live.popleft().close()
+    made = widget._repr_mimebundle_()
+    mime, metadata = made if isinstance(made, tuple) else (made, {})
+    return {key: value for key, value in mime.items() if key != "text/plain"}, dict(metadata)
+
+
+@cache
+def panel_class() -> type[Any]:
+    import anywidget
+    import traitlets
+
+    class DevicePanel(anywidget.AnyWidget):  # type: ignore[misc, unused-ignore]
+        _esm = script()
+        _css = as_html.style() + asset("widget.css")
+        # One buffer: a list of 10,000 rows as a trait takes twice as long to reach the page.
+        data = traitlets.Bytes(b"").tag(sync=True)
+
+    return DevicePanel
+
+
+def script() -> str:
+    return "\n".join(map(asset, _SCRIPTS))
+
+
+def asset(name: str) -> str:
+    return files("ipydevice.show").joinpath("static", name).read_text(encoding="utf-8")
+
+
+def data(view: Diagnosis | Inventory, panel: Panel, uid: str) -> bytes:
+    """All that the page needs, as JSON in UTF-8."""
+    tables = [block for block in panel.blocks if isinstance(block, Table)]
+    plain: dict[str, Any] = {
+        "uid": uid,
+        "html": as_html.body(panel, rows=False),
+        "rows": [_row(entry) for table in tables for entry in table.entries],
+        "left": sum(table.left for table in tables),
+        "failed": {},
+        "fixes": [],
+    }
+    if isinstance(view, Diagnosis):
+        plain["failed"] = {
+            "cell": view.failed.cell,
+            "cell_id": view.failed.cell_id,
+            "cell_source": view.failed_cell_source,
+        }
+        plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _row(entry: Entry) -> list[Any]:
+    """The order is that of `deviceTable` in table.js."""
+    texts = (entry.name, entry.kind, entry.device, entry.shape, entry.dtype)
+    return [
+        *map(visible, texts),
+        entry.bytes,
+        visible(entry.remark),
+        int(entry.odd),
+        entry.level,
+        int(entry.header),
+        int(entry.open),
+    ]
+
+
+def _fix(fix: Fix, number: int) -> dict[str, Any]:
+    return {
+        "number": number,
+        "title": fix.title,
+        "kind": fix.kind,
+        "main": option(number, fix).main,
+        "edits": [
+            {"cell": e.cell, "cell_id": e.cell_id, "file": e.file, "before": e.before, "after": e.after}
+            for e in fix.edits
+        ],
+        "setup": fix.setup,
+        "rerun": [{"cell": r.cell, "cell_id": r.cell_id, "source": r.source} for r in fix.rerun],
+        "inserts": insertion.cells_of(fix, number),
+    }

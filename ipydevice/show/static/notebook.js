@@ -1,0 +1,173 @@
+// The open notebook: find cells, replace, insert, run. No markup here.
+//
+// `plan` is pure and follows the rules of `ipydevice.fixes.apply`; both are tested against
+// the same examples. Everything else touches the page, in this order of attempts:
+// our labextension (globalThis.__ipydevice), the document behind the widget manager,
+// the clipboard, the code shown selected.
+
+/** @typedef {{cell: ?number, cell_id: ?string, source: string}} Cell */
+
+/**
+ * Index of a cell: by id, else by execution number and text; -1 when it is not there.
+ * @param {Cell[]} cells @param {{cell: ?number, cell_id: ?string}} wanted @param {string[]} texts
+ */
+function findCell(cells, wanted, texts) {
+  const byId = wanted.cell_id ? cells.findIndex((c) => c.cell_id === wanted.cell_id) : -1;
+  if (byId >= 0) return byId;
+  return cells.findIndex((c) => c.cell !== null && c.cell === wanted.cell && texts.includes(c.source));
+}
+
+const cellName = (c) => (c.cell === null || c.cell === undefined ? 'the cell' : `In [${c.cell}]`);
+
+/**
+ * What applying a fix does to these cells, or why it can't be done.
+ * @param {Cell[]} cells @param {object} fix @param {object} failed the cell below which a new one goes
+ */
+function plan(cells, fix, failed) {
+  const replace = [];
+  for (const edit of fix.edits.filter((e) => !e.file)) {
+    const index = findCell(cells, edit, [edit.before]);
+    if (index < 0) return { why: `${cellName(edit)} is not in this notebook any more` };
+    if (cells[index].source !== edit.before) return { why: `${cellName(edit)} has changed since it ran` };
+    replace.push({ index, text: edit.after });
+  }
+  const texts = cells.map((c, i) => replace.find((r) => r.index === i)?.text ?? c.source);
+  const rerun = [];
+  for (const again of fix.rerun) {
+    const index = findCell(cells, again, [again.source, ...fix.edits.map((e) => e.before)]);
+    if (index < 0) return { why: `${cellName(again)} is not in this notebook any more` };
+    if (texts[index] !== again.source) return { why: `${cellName(again)} has changed since it ran` };
+    rerun.push({ index, name: cellName(again) });
+  }
+  const below = findCell(cells, failed, [failed.cell_source]);
+  if (fix.setup && below < 0) return { why: 'the failed cell is not in this notebook any more' };
+  return { replace, rerun, setup: fix.setup ? { below, text: fix.setup } : null };
+}
+
+const idOf = (cell) => cell.getId?.() ?? cell.id;
+
+/** Cells of a JupyterLab document as the plain list that `plan` takes. */
+const listCells = (nb) =>
+  nb.cells.map((c) => ({ cell: c.execution_count ?? null, cell_id: idOf(c), source: c.getSource() }));
+
+/**
+ * The document that holds the failed cell, and the index of that cell.
+ * VS Code has a stand-in here, an empty notebook (vscode-jupyter-ipywidgets, documentContext.ts):
+ * so no document counts unless the cell is in it.
+ */
+function openDocument(model, failed, uid) {
+  const documents = [
+    failed.cell_id && globalThis.__ipydevice?.document?.(failed.cell_id),
+    model.widget_manager?.context?.model?.sharedModel,
+  ];
+  for (const nb of documents) {
+    if (!nb?.cells) continue;
+    const index = findCell(listCells(nb), failed, [failed.cell_source]);
+    if (index >= 0) return { nb, index };
+    const shown = cellShowing(nb, uid);
+    if (shown >= 0) return { nb, index: shown };
+  }
+  return null;
+}
+
+/** Where the failed cell has no id and is not found by number: the cell that shows this panel's static twin. */
+function cellShowing(nb, uid) {
+  const ours = (output) => String(output.data?.['text/html'] ?? '').includes(`ipydevice-${uid}`);
+  return nb.cells.findIndex((c) => c.cell_type === 'code' && c.getOutputs?.().some(ours));
+}
+
+function insertBelow(nb, index, texts) {
+  const made = [];
+  texts.forEach((source, k) => {
+    nb.insertCell(index + 1 + k, { cell_type: 'code', source, metadata: { trusted: true }, outputs: [], execution_count: null });
+    made.push(idOf(nb.cells[index + 1 + k]));
+  });
+  return made;
+}
+
+/** Replace the texts and insert the setup, as one step of undo where the notebook has one. */
+function carryOut(nb, steps) {
+  const ids = steps.rerun.map((r) => idOf(nb.cells[r.index]));
+  const act = () => {
+    for (const { index, text } of steps.replace) nb.cells[index].setSource(text);
+    return steps.setup ? insertBelow(nb, steps.setup.below, [steps.setup.text]) : [];
+  };
+  let made = [];
+  if (nb.transact) nb.transact(() => { made = act(); });
+  else made = act();
+  return [...made, ...ids];
+}
+
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/** The cell's node in the notebook that shows the panel; JupyterLab 4.0 numbers only what it has rendered. */
+async function cellNode(book, nb, id) {
+  for (let tries = 0; tries < 40; tries++) {
+    const index = nb.cells.findIndex((c) => idOf(c) === id);
+    const nodes = [...book.querySelectorAll('.jp-Cell')];
+    const numbered = nodes.find((n) => n.dataset.windowedListIndex === String(index));
+    const node = numbered ?? (nodes.length === nb.cells.length ? nodes[index] : null);
+    if (node?.querySelector('.cm-content')) return node;
+    await pause(25);
+  }
+  return null;
+}
+
+async function makeActive(el, nb, id) {
+  if (globalThis.__ipydevice?.activate?.(id)) return;
+  const book = el.closest('.jp-Notebook');
+  const node = book && (await cellNode(book, nb, id));
+  if (!node) return;
+  node.scrollIntoView({ block: 'nearest' });
+  node.focus();
+  // JupyterLab 4.0 takes no notice of a focused cell, only of its editor.
+  if (!node.classList.contains('jp-mod-active')) node.querySelector('.cm-content').focus();
+}
+
+/**
+ * Run cells in order; the kernel drops the rest of the queue at the first failure.
+ * Returns "done", "failed", "sent" (running, outcome not known) or "manual" (nothing was run).
+ */
+async function runCells(el, nb, ids) {
+  const extension = globalThis.__ipydevice;
+  if (extension?.run) {
+    const ran = await extension.run(ids);
+    if (ran !== null) return ran ? 'done' : 'failed';
+  }
+  // Without the extension: what the person would press, in the notebook that holds this panel.
+  // In an output view there is no telling which notebook would get the key.
+  const book = el.closest('.jp-Notebook');
+  if (!book) return 'manual';
+  for (const id of ids) {
+    const node = await cellNode(book, nb, id);
+    if (!node) return 'manual';
+    node.scrollIntoView({ block: 'nearest' });
+    const editor = node.querySelector('.cm-content');
+    editor.focus();
+    await pause(30); // the notebook makes the focused cell the active one
+    const key = { key: 'Enter', code: 'Enter', keyCode: 13, which: 13, ctrlKey: true };
+    editor.dispatchEvent(new KeyboardEvent('keydown', { ...key, bubbles: true, cancelable: true, composed: true }));
+  }
+  return 'sent';
+}
+
+/** Put code on the clipboard; without https or permission, show it selected. Returns what happened. */
+async function copyText(text, root) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return 'copied';
+  } catch {
+    const area = document.createElement('textarea');
+    area.className = 'ipd-manual';
+    area.readOnly = true;
+    area.value = text;
+    area.rows = Math.min(12, text.split('\n').length);
+    area.setAttribute('aria-label', 'Code of the fix');
+    root.querySelector('.ipd-manual')?.remove();
+    root.append(area);
+    area.select();
+    if (!document.execCommand('copy')) return 'selected';
+    area.remove();
+    return 'copied';
+  }
+}

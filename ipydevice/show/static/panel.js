@@ -1,0 +1,126 @@
+// The live panel: the static HTML that Python made, with buttons, and the table in place of the plain one.
+
+/** Say in the panel, and to a screen reader, what a button did. Never a silent nothing. */
+function report(root, text) {
+  root.querySelector('.ipd-status').textContent = text;
+}
+
+const names = (steps) => steps.rerun.map((r) => r.name).join(', ');
+
+/** The main button: replace, insert, run in order. Where that can't be done: insert, and say why. */
+async function applyFix(model, el, root, data, fix) {
+  const found = openDocument(model, data.failed, data.uid);
+  const steps = found && plan(listCells(found.nb), fix, data.failed);
+  if (!found || steps.why) return insertFix(model, el, root, data, fix, steps?.why);
+  if (fix.kind === 'patch') steps.setup = { below: found.index, text: fix.inserts[0] };
+  const { nb } = found;
+  const ids = carryOut(nb, steps);
+  if (!ids.length) return report(root, 'Done. Nothing has to run again.');
+  const what = [
+    steps.replace.length && 'text replaced (Ctrl+Z in the cell undoes it)',
+    steps.setup && 'cell inserted below',
+  ].filter(Boolean).join(', ');
+  report(root, `${what || 'Running'}; running ${names(steps)} …`);
+  const outcome = await runCells(el, nb, ids);
+  report(root, {
+    done: `Done: ${names(steps)} ran.`,
+    failed: 'A cell failed again: see its output.',
+    sent: `${what || 'Sent'}; ${names(steps)} runs.`,
+    manual: `${what}. Now run ${names(steps)}.`,
+  }[outcome]);
+}
+
+async function insertFix(model, el, root, data, fix, why = '') {
+  const because = why ? `${why[0].toUpperCase()}${why.slice(1)}, so nothing was replaced. ` : '';
+  const found = openDocument(model, data.failed, data.uid);
+  if (!found) return copyFix(root, fix, `${because}This page gives no way to insert a cell. `);
+  const made = insertBelow(found.nb, found.index, fix.inserts);
+  report(root, `${because}Inserted below: read it, then run it.`);
+  await makeActive(el, found.nb, made[0]);
+}
+
+async function copyFix(root, fix, because = '') {
+  const how = await copyText(fix.inserts.join('\n\n'), root);
+  report(root, because + (how === 'copied' ? 'Copied: paste it into a new cell.' : 'Copy the selected code into a new cell.'));
+}
+
+function addButtons(model, el, root, data) {
+  for (const item of root.querySelectorAll('[data-fix]')) {
+    const fix = data.fixes[Number(item.dataset.fix)];
+    const actions = make('span', { class: 'ipd-actions', role: 'group', 'aria-label': `Fix ${fix.number}` });
+    const add = (label, act, extra) => {
+      const button = make('button', { type: 'button', 'aria-label': `${label}: ${fix.title}`, ...extra }, label);
+      button.onclick = () => act().catch((error) => report(root, `That did not work: ${error.message ?? error}`));
+      actions.append(button);
+    };
+    add(fix.main, () => applyFix(model, el, root, data, fix), { class: 'ipd-main' });
+    add('insert', () => insertFix(model, el, root, data, fix));
+    add('copy', () => copyFix(root, fix));
+    item.querySelector('span').after(' ', actions);
+  }
+}
+
+/** Build the grid when it is first looked at; most panels are read without it. */
+function addTable(root, data) {
+  const details = root.querySelector('.ipd-table');
+  if (!details) return;
+  const build = () => {
+    const plain = details.querySelector('.ipd-rows');
+    if (details.open && plain) plain.replaceWith(deviceTable(data.rows, data.left));
+  };
+  details.addEventListener('toggle', build);
+  build();
+}
+
+/**
+ * Plain keys belong to the panel, modified ones (Ctrl+S) to the application: with a row focused, "b" would
+ * insert a cell and "m" turn the failed one into Markdown. Lumino looks for the attribute on the focused
+ * element itself; Notebook 7 listens in the capture phase at document, so this has to come first, at window.
+ */
+function guardKeys(root) {
+  const name = 'data-lm-suppress-shortcuts';
+  const guard = (event) => {
+    if (!(event.target instanceof Element) || !root.contains(event.target)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) event.target.removeAttribute(name);
+    else event.target.setAttribute(name, 'true');
+  };
+  const stop = (event) => { if (!(event.ctrlKey || event.metaKey || event.altKey)) event.stopPropagation(); };
+  window.addEventListener('keydown', guard, true);
+  root.addEventListener('keydown', stop);
+  return () => window.removeEventListener('keydown', guard, true);
+}
+
+/** Hide the static twin in the same output area while this view is there; returns what shows it again. */
+function hideStatic(el, uid) {
+  const hidden = new Set();
+  const hide = () => {
+    const area = el.closest('.jp-OutputArea, .output_area, .output') ?? el.getRootNode();
+    for (const twin of area.querySelectorAll?.(`.ipydevice-static.ipydevice-${uid}`) ?? []) {
+      const child = twin.closest('.jp-OutputArea-child') ?? twin;
+      child.style.display = 'none';
+      hidden.add(child);
+    }
+  };
+  // A view is often rendered before it is in the page, and the page may draw its outputs anew.
+  const watch = new ResizeObserver(hide);
+  watch.observe(el);
+  return () => {
+    watch.disconnect();
+    for (const child of hidden) child.style.removeProperty('display');
+  };
+}
+
+export default {
+  render({ model, el }) {
+    const data = JSON.parse(new TextDecoder().decode(model.get('data')));
+    el.innerHTML = data.html; // escaped by ipydevice.show.as_html, the same text as in the static output
+    const root = el.firstElementChild;
+    root.classList.add('ipydevice-live');
+    root.append(make('div', { class: 'ipd-status', role: 'status' }));
+    addButtons(model, el, root, data);
+    addTable(root, data);
+    const release = guardKeys(root);
+    const show = hideStatic(el, data.uid);
+    return () => { release(); show(); };
+  },
+};
