@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType, ModuleType
+from types import GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
 
 _subclass = type.__subclasscheck__
 _mro = type.__dict__["__mro__"].__get__
 _namespace = type.__dict__["__dict__"].__get__
+_name = type.__dict__["__name__"].__get__
 _type_flags = type.__dict__["__flags__"].__get__
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE of CPython's object.h: made by a class statement (or by a C module)
 
@@ -53,6 +54,18 @@ _ARRAY_CLASSES = (
 def class_dicts(cls: type) -> list[Mapping[str, Any]]:
     """The namespaces of a class and its bases, nearest first."""
     return [_namespace(base) for base in _mro(cls)]
+
+
+def class_name(cls: type) -> str:
+    """The name in the class statement; ``cls.__name__`` may be a property of a metaclass."""
+    name: str = _name(cls)
+    return name
+
+
+def home_of(o: object) -> str:
+    """The top-level package in which the object's class was made: "torch", "__main__"."""
+    module = _namespace(type(o)).get("__module__")
+    return module.partition(".")[0] if type(module) is str else "builtins"
 
 
 def made_by_statement(cls: type) -> bool:
@@ -135,27 +148,26 @@ def array_library(o: object) -> str | None:
     return None
 
 
-_NO_ATTRIBUTES: Mapping[str, Any] = MappingProxyType({})
 _thread_local = sys.modules["_thread"]._local
 
 
-def attributes(o: object) -> Mapping[str, Any]:
-    """The instance's own ``__dict__``, or an empty mapping.
+def attributes(o: object) -> dict[str, Any]:
+    """The instance's own ``__dict__``, or an empty dictionary; not to be written to.
 
     ``object.__getattribute__(o, "__dict__")`` would run a property of that name, so the
     real descriptor is looked for; `threading.local` may run ``__init__`` to answer.
     """
     cls = type(o)
     if _subclass(_thread_local, cls):
-        return _NO_ATTRIBUTES
+        return {}
     for space in class_dicts(cls):
         descriptor = space.get("__dict__")
         if type(descriptor) is GetSetDescriptorType or type(descriptor) is MemberDescriptorType:
             try:
                 found = descriptor.__get__(o, cls)
             except (AttributeError, TypeError):
-                return _NO_ATTRIBUTES
+                return {}
             if type(found) is dict:
                 return found
-            return dict.copy(found) if _subclass(dict, type(found)) else _NO_ATTRIBUTES
-    return _NO_ATTRIBUTES
+            return dict.copy(found) if _subclass(dict, type(found)) else {}
+    return {}

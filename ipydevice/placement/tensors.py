@@ -7,32 +7,36 @@ A class with a ``__torch_dispatch__`` of its own may also answer for device and 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
-from ipydevice.placement.kinds import (
-    array_library,
-    attributes,
-    class_dicts,
-    is_a,
-    is_tensor,
-    torch_class,
-)
+from ipydevice.placement.kinds import array_library, attributes, class_dicts, is_a, is_tensor, torch_class
 
 UNKNOWN = "?"
 Shape = tuple[int, ...]
+Memory = tuple[int, int]  # identity of a storage, its bytes
+
+_subclass = type.__subclasscheck__
 
 
-def _quiet() -> Any:
-    # DisableTorchFunctionSubclass would leave the modes on: under `with torch.device("cuda")` each read runs one.
+def quiet() -> Any:
+    """A context in which reading a tensor's attribute asks nobody.
+
+    ``DisableTorchFunctionSubclass`` would leave the modes on: under ``with torch.device("cuda")`` each read runs one.
+    """
     return sys.modules["torch"]._C.DisableTorchFunction()
+
+
+def is_plain(t: object) -> bool:
+    """Whether `t` is exactly a Tensor or Parameter, so that no class of the user's can be asked."""
+    cls = type(t)
+    return cls is torch_class("tensor") or cls is torch_class("parameter")
 
 
 def answers_itself(t: object) -> bool:
     """Whether a ``__torch_dispatch__`` outside torch might be asked for the tensor's device or sizes."""
-    cls = type(t)
-    if cls is torch_class("tensor") or cls is torch_class("parameter"):
+    if is_plain(t):
         return False
-    for space in class_dicts(cls):
+    for space in class_dicts(type(t)):
         if "__torch_dispatch__" in space:
             module = space.get("__module__")
             return not (type(module) is str and module.split(".")[0] == "torch")
@@ -46,9 +50,9 @@ def read(t: object, name: str) -> Any:
     """
     tensor = torch_class("tensor")
     try:
-        with _quiet():
+        with quiet():
             return getattr(tensor, name).__get__(t, tensor)
-    except Exception:  # noqa: BLE001 (NestedTensorImpl and others refuse with several types)
+    except Exception:  # noqa: BLE001 (NestedTensorImpl, SparseTensorImpl and others refuse with several types)
         return None
 
 
@@ -56,9 +60,9 @@ def call(t: object, name: str) -> Any:
     """What `torch.Tensor`'s own method of that name returns, or None where it refuses."""
     tensor = torch_class("tensor")
     try:
-        with _quiet():
+        with quiet():
             return getattr(tensor, name)(t)
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 (as above)
         return None
 
 
@@ -72,13 +76,7 @@ def device_of(o: object) -> str:
         return UNKNOWN if device is None else str(device)
     if array_library(o) is not None:
         return _array_device(o)
-    if (
-        is_a(o, "storage")
-        or is_a(o, "typed storage")
-        or is_a(o, "stream")
-        or is_a(o, "cuda stream")
-        or is_a(o, "generator")
-    ):
+    if any(is_a(o, name) for name in ("storage", "typed storage", "stream", "cuda stream", "generator")):
         return _other_device(o)
     return UNKNOWN
 
@@ -87,8 +85,10 @@ def shape_of(t: object) -> Shape | None:
     """Sizes of a tensor or array; -1 for one that is not a plain number; None where it has none or hides it."""
     if array_library(t) is not None:
         shape = getattr(t, "shape", None)
+    elif not is_tensor(t) or is_a(t, "uninitialized") or answers_itself(t):
+        shape = None
     else:
-        shape = None if not is_tensor(t) or is_a(t, "uninitialized") or answers_itself(t) else read(t, "shape")
+        shape = read(t, "shape")
     if shape is None:
         return None
     return tuple(size if type(size) is int else -1 for size in shape)
@@ -96,7 +96,7 @@ def shape_of(t: object) -> Shape | None:
 
 def dtype_of(t: object) -> str | None:
     """Type of the elements as users write it: "float32", "int64"; None where it cannot be told."""
-    dtype = read(t, "dtype") if is_tensor(t) else getattr(t, "dtype", None) if array_library(t) is not None else None
+    dtype = getattr(t, "dtype", None) if array_library(t) is not None else read(t, "dtype")
     return None if dtype is None else str(dtype).removeprefix("torch.")
 
 
@@ -113,23 +113,18 @@ def bytes_of(t: object) -> int:
     inner = inner_tensors(t)
     if inner:
         return sum(bytes_of(part) for part in inner)
-    if is_fake(t) or read(t, "is_meta"):
+    memory = storage_of(t)
+    if memory is None:
         return 0
-    storage = call(t, "untyped_storage")
-    if storage is None:
-        return 0
-    held = int(storage.nbytes())
-    if answers_itself(t):
-        return held
-    count, size = call(t, "numel"), call(t, "element_size")
+    count, size = (None, None) if answers_itself(t) else (call(t, "numel"), call(t, "element_size"))
     if type(count) is not int or type(size) is not int or read(t, "is_nested"):
-        return held
-    return min(held, count * size)
+        return memory[1]
+    return min(memory[1], count * size)
 
 
-def storage_of(t: object) -> tuple[int, int] | None:
+def storage_of(t: object) -> Memory | None:
     """Identity and bytes of the memory a dense tensor lies in, or None where it has none of its own."""
-    if not is_tensor(t) or is_a(t, "uninitialized"):
+    if not is_tensor(t) or is_a(t, "uninitialized") or is_fake(t) or read(t, "is_meta"):
         return None
     storage = call(t, "untyped_storage")
     return None if storage is None else (int(storage._cdata), int(storage.nbytes()))
@@ -160,20 +155,22 @@ def same(a: object, b: object) -> bool:
 
 def is_fake(t: object) -> bool:
     """Whether `t` is one of torch's FakeTensors, which have a device but no memory."""
-    module = sys.modules.get("torch._subclasses.fake_tensor")
-    fake = getattr(module, "FakeTensor", None)
-    return fake is not None and type.__subclasscheck__(fake, type(t))
+    fake = getattr(sys.modules.get("torch._subclasses.fake_tensor"), "FakeTensor", None)
+    return fake is not None and _subclass(fake, type(t))
+
+
+# Of sparse tensors, COO, CSR and BSR, CSC and BSC.
+_PARTS = (("_indices", "_values"), ("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values"))
 
 
 def inner_tensors(t: object) -> list[Any]:
     """The tensors of which a composite one consists: sparse parts, or attributes of a wrapper subclass."""
-    if type(t) is not torch_class("tensor") and type(t) is not torch_class("parameter") and not is_fake(t):
-        return [value for value in list(attributes(t).values()) if is_tensor(value)]
-    if read(t, "layout") is _strided():
-        return []
+    if not is_plain(t):
+        return [] if is_fake(t) else [value for value in list(dict.values(attributes(t))) if is_tensor(value)]
     torch = sys.modules["torch"]
-    for parts in (("_indices", "_values"), ("crow_indices", "col_indices", "values"),
-                  ("ccol_indices", "row_indices", "values")):  # fmt: skip
+    if read(t, "layout") is torch.strided:
+        return []
+    for parts in _PARTS:
         with torch._C._DisableTorchDispatch():  # these are operations; a mode of the user's must not see them
             found = [call(t, part) for part in parts]
         if all(part is not None for part in found):
@@ -181,18 +178,81 @@ def inner_tensors(t: object) -> list[Any]:
     return []
 
 
-def _strided() -> Any:
-    return getattr(sys.modules["torch"], "strided", None)
+class Facts(NamedTuple):
+    """All that a table tells of one tensor."""
+
+    device: str
+    shape: Shape | None
+    dtype: str | None
+    bytes: int
+    memory: Memory | None
+    requires_grad: bool
 
 
-def _other_device(o: object) -> str:
+class FactReader:
+    """Reads many tensors at the price of one: attributes are looked up once, names of devices made once.
+
+    Use it in one `quiet()` block and throw it away; virtual GPUs may be switched on later.
+    """
+
+    def __init__(self) -> None:
+        tensor: Any = torch_class("tensor")
+        self._device = tensor.device.__get__
+        self._shape = tensor.shape.__get__
+        self._dtype = tensor.dtype.__get__
+        self._layout = tensor.layout.__get__
+        self._requires_grad = tensor.requires_grad.__get__
+        self._storage = tensor.untyped_storage
+        self._strided = sys.modules["torch"].strided
+        self._classes = (tensor, torch_class("parameter"))
+        self._names: dict[Any, str] = {}
+
+    def _name(self, thing: Any) -> str:
+        name = self._names.get(thing)
+        if name is None:
+            name = self._names[thing] = str(thing).removeprefix("torch.")
+        return name
+
+    def device(self, t: Any) -> str:
+        """`device_of` of a tensor."""
+        cls = type(t)
+        if cls is self._classes[0] or cls is self._classes[1]:
+            return self._name(self._device(t))
+        return device_of(t)
+
+    def facts(self, t: Any) -> Facts:
+        """Device, shape, type, bytes and memory of a tensor."""
+        cls = type(t)
+        if (cls is self._classes[0] or cls is self._classes[1]) and self._layout(t) is self._strided:
+            device, dtype = self._name(self._device(t)), self._dtype(t)
+            if device != "meta":
+                try:
+                    shape, storage = tuple(self._shape(t)), self._storage(t)
+                except RuntimeError:  # strided nested tensors have no sizes
+                    return self._slow(t)
+                held = storage.nbytes()
+                count = dtype.itemsize
+                for size in shape:
+                    count *= size
+                size = count if count < held else held
+                return Facts(device, shape, self._name(dtype), size, (storage._cdata, held), self._requires_grad(t))
+        return self._slow(t)
+
+    def _slow(self, t: Any) -> Facts:
+        needs = bool(read(t, "requires_grad"))
+        return Facts(device_of(t), shape_of(t), dtype_of(t), bytes_of(t), storage_of(t), needs)
+
+
+def _other_device(o: Any) -> str:
     try:
-        with _quiet():
-            if is_a(o, "typed storage"):
-                o = attributes(o)["_untyped_storage"]
-            return str(o.device)  # type: ignore[attr-defined]
-    except Exception:  # noqa: BLE001
+        with quiet():
+            return str(attributes(o)["_untyped_storage"].device if is_a(o, "typed storage") else o.device)
+    except (AttributeError, KeyError, RuntimeError):
         return UNKNOWN
+
+
+# Of dlpack.h, DLDeviceType: host, CUDA, pinned host, ROCm, managed
+_DLPACK = {1: "cpu", 2: "cuda", 3: "cpu", 10: "cuda", 13: "cuda"}
 
 
 def _array_device(o: Any) -> str:
@@ -201,13 +261,12 @@ def _array_device(o: Any) -> str:
     if library == "numpy":
         return "cpu"
     try:
-        if library == "tensorflow.python.framework.ops":
-            _, _, rest = str(o.device).rpartition("device:")
-            kind, _, index = rest.partition(":")
+        if library == "tensorflow.python.framework.ops":  # "/job:localhost/replica:0/task:0/device:GPU:0"
+            name, _, index = str(o.device).rpartition("device:")[2].partition(":")
+            kind: str | None = {"CPU": "cpu", "GPU": "cuda"}.get(name)
         else:
-            kind, index = (str(int(part)) for part in o.__dlpack_device__())
-    except Exception:  # noqa: BLE001
+            number, index = o.__dlpack_device__()
+            kind = _DLPACK.get(int(number))
+    except Exception:  # noqa: BLE001 (a library's own trouble, such as a deleted buffer)
         return UNKNOWN
-    # DLDeviceType of dlpack.h: 1 host, 2 CUDA, 3 pinned host, 10 ROCm, 13 managed
-    name = {"1": "cpu", "3": "cpu", "2": "cuda", "10": "cuda", "13": "cuda", "CPU": "cpu", "GPU": "cuda"}.get(kind)
-    return UNKNOWN if name is None else name if name == "cpu" else f"{name}:{index}"
+    return UNKNOWN if kind is None else kind if kind == "cpu" else f"{kind}:{index}"

@@ -5,18 +5,38 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import BuiltinFunctionType, CodeType, FrameType, ModuleType, TracebackType
-from typing import Any
+from functools import partial
+from itertools import islice
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType, TracebackType
+from typing import Any, NamedTuple
 
-from ipydevice.placement.kinds import array_library, is_a, is_module, is_optimizer, is_parameter, is_tensor
-from ipydevice.placement.members import Via, members
-from ipydevice.placement.tensors import device_of
+from ipydevice.placement.kinds import (
+    array_library,
+    home_of,
+    is_a,
+    is_module,
+    is_optimizer,
+    is_parameter,
+    is_tensor,
+    torch_class,
+)
+from ipydevice.placement.members import (
+    MODULE_HOOKS,
+    MODULE_INTERNALS,
+    ClassParts,
+    Via,
+    holdings,
+    is_container,
+    parts_of,
+    plain_text,
+)
+from ipydevice.placement.tensors import FactReader, device_of, quiet
 
-_LOOKED_AT = 200_000  # members of one walk: a bound by count, never by the clock
+MOST_MEMBERS = 200_000  # of one walk: a bound by count, never by the clock
 
 _subclass = type.__subclasscheck__
 
-# Compared by identity: a set of classes would run the __hash__ and __eq__ of a metaclass.
+# By identity: a set of classes would run the __hash__ and __eq__ of a metaclass.  All of these live forever.
 _LEAVES = frozenset(
     id(kind)
     for kind in (
@@ -25,6 +45,15 @@ _LEAVES = frozenset(
         type(str.join), type(object.__init__), type(dict.__dict__["fromkeys"]),
     )
 )  # fmt: skip
+
+# Packages whose objects are large webs without tensors; a shell or a figure would cost 200,000 looks for nothing.
+_NO_TENSORS = frozenset({
+    "IPython", "ipykernel", "traitlets", "jupyter_client", "ipywidgets", "matplotlib", "pandas", "plotly", "altair",
+    "logging", "threading", "asyncio", "concurrent", "zmq", "tornado", "tqdm", "pathlib", "datetime", "re", "random",
+})  # fmt: skip
+
+
+_NOT_PLAIN = MODULE_INTERNALS | MODULE_HOOKS
 
 
 @dataclass(slots=True)
@@ -40,64 +69,131 @@ class Found:
     via: Via | None  # how the last holder has it; None: the object is itself the tensor
     owner: Any
     attribute: str
-    key: Any = None  # of optimizer state: the parameter
+    key: Any = None  # of optimizer state: the parameter; of a closure: the variable's name
 
 
-def _is_container(o: object) -> bool:
-    cls = type(o)
-    return any(_subclass(base, cls) for base in (dict, list, tuple, set, frozenset, deque))
+def is_leaf(o: object) -> bool:
+    """Whether `o` is a number, text or other thing that can hold no tensor."""
+    return id(type(o)) in _LEAVES or _subclass(ModuleType, type(o))
 
 
-def walk(o: object, *, limit: int = 2000, depth: int = 8) -> Iterator[Found]:
+def walk(o: object, *, limit: int = 2000, depth: int = 8, looks: int = MOST_MEMBERS) -> Iterator[Found]:
     """Every tensor inside `o`, nearest first, each object once.
 
-    At most `limit` tensors, `depth` levels and 200,000 members are looked at; modules of Python are not entered.
+    At most `limit` tensors are told, `depth` levels and `looks` members looked at; Python modules are not entered.
     """
     if is_tensor(o):
         if limit > 0:
             yield Found("", o, None, o, "")
         return
-    seen: dict[int, Any] = {id(o): o}  # holds them, so that no id is used twice meanwhile
-    queue: deque[tuple[Any, str, Any, str, Via | None, Any, int]] = deque([(o, "", o, "", None, None, 0)])
-    looked_at = found = 0
+    seen = {id(o): o}
+    yield from _walk(deque([_Visit(o, "", o, "", None, None, 0)]), seen, limit, depth, looks)
+
+
+class _Visit(NamedTuple):
+    """An object to be opened, and how it was reached."""
+
+    value: Any
+    path: str
+    owner: Any
+    inside: str  # path from the owner
+    via: Via | None
+    key: Any
+    level: int
+
+
+def _walk(queue: deque[_Visit], seen: dict[int, Any], limit: int, depth: int, looks: int) -> Iterator[Found]:
+    """Opens what is in the queue; `seen` holds what it names, so that no id is used twice meanwhile."""
+    parts: ClassParts = {}
     while queue:
-        holder, path, owner, inside, above, key, level = queue.popleft()
-        for member in members(holder):
-            value = member.value
-            looked_at += 1
-            if looked_at > _LOOKED_AT:
+        holder, path, owner, inside, above, above_key, level = queue.popleft()
+        for write, name, value, via, key in holdings(holder, parts):
+            looks -= 1
+            if looks < 0:
                 return
             if id(type(value)) in _LEAVES or id(value) in seen:
                 continue
             seen[id(value)] = value
-            via: Via = above if above in ("state", "closure") and member.via == "item" else member.via
-            member_key = key if member.key is None else member.key
-            attribute = inside + member.path
+            step = write(name)
+            if via == "item" and (above == "state" or above == "closure"):
+                via = above
+            if key is None:
+                key = above_key
             if is_tensor(value):
-                yield Found(path + member.path, value, via, owner, attribute.removeprefix("."), member_key)
-                found += 1
-                if found >= limit:
+                yield Found(path + step, value, via, owner, (inside + step).removeprefix("."), key)
+                limit -= 1
+                if limit <= 0:
                     return
-            elif level < depth and not _subclass(ModuleType, type(value)):
-                mere = _is_container(value)
-                queue.append(
-                    (
-                        value,
-                        path + member.path,
-                        owner if mere else value,
-                        attribute if mere else "",
-                        via,
-                        member_key,
-                        level + 1,
-                    )
-                )
+            elif level < depth and not _subclass(ModuleType, type(value)) and home_of(value) not in _NO_TENSORS:
+                if is_container(value):
+                    queue.append(_Visit(value, path + step, owner, inside + step, via, key, level + 1))
+                else:
+                    queue.append(_Visit(value, path + step, value, "", via, key, level + 1))
 
 
 def devices_of(o: object) -> tuple[str, ...]:
     """Devices of everything inside `o`, each once, in the order in which they are met."""
     if is_tensor(o) or array_library(o) is not None:
         return (device_of(o),)
-    return tuple(dict.fromkeys(device_of(found.value) for found in walk(o, limit=1_000_000, depth=64)))
+    if is_module(o) and not is_a(o, "script"):
+        return _module_devices(o)
+    return tuple(dict.fromkeys(device_of(found.value) for found in walk(o, limit=MOST_MEMBERS, depth=64)))
+
+
+def _module_devices(root: object) -> tuple[str, ...]:
+    """As `devices_of`, without paths: a model has thousands of tensors and mostly one device.
+
+    One loop written out, since half of the time would be spent in calls (tests/benchmarks/bench_inventory.py).
+    """
+    devices: dict[str, None] = {}
+    seen = {id(root): root}
+    modules = [root]
+    parts: ClassParts = {}
+    others: deque[_Visit] = deque()
+    own_dict = torch_class("module").__dict__["__dict__"].__get__  # `attributes`, for modules alone
+    prefix = own_prefix(own_dict(root))
+    with quiet():
+        device = FactReader().device
+        for module in modules:
+            held = own_dict(module)
+            for table in (held.get("_parameters"), held.get("_buffers")):
+                if table and _subclass(dict, type(table)):
+                    for tensor in list(dict.values(table)):
+                        if tensor is not None:
+                            devices[device(tensor)] = None
+            values = list(dict.values(held.get("_modules") or {}))
+            values += plain_values(held, prefix)
+            part = parts.get(id(type(module))) or parts_of(type(module), parts)
+            values += [value for _, value in part[1].values]
+            for value in values:
+                if id(value) in seen or value is None:
+                    continue
+                seen[id(value)] = value
+                if is_module(value):
+                    modules.append(value)
+                elif is_tensor(value):
+                    devices[device(value)] = None
+                elif home_of(value) not in _NO_TENSORS:
+                    others.append(_Visit(value, "", None, "", None, None, 1))
+        for found in _walk(others, seen, MOST_MEMBERS, 64, MOST_MEMBERS):
+            devices[device(found.value)] = None
+    return tuple(devices)
+
+
+def own_prefix(held: dict[str, Any]) -> list[str]:
+    """The names that `nn.Module.__init__` puts first into each module's ``__dict__``, as this torch has them."""
+    names = list(held)
+    end = 0
+    while end < len(names) and type(names[end]) is str and names[end] in _NOT_PLAIN:
+        end += 1
+    return names[:end]
+
+
+def plain_values(held: dict[str, Any], prefix: list[str]) -> list[Any]:
+    """Of a module's ``__dict__``, what may hold a tensor and is not the module's own bookkeeping."""
+    own = len(prefix) if list(islice(held, len(prefix))) == prefix else 0
+    pairs = islice(list(dict.items(held)), own, None)
+    return [value for name, value in pairs if id(type(value)) not in _LEAVES and plain_text(name) not in _NOT_PLAIN]
 
 
 _KINDS = (
@@ -121,7 +217,7 @@ def kind_of(o: object) -> str | None:
     "generator", "stream", "storage", "packed sequence", "array"; "container", "function" and "object" where
     a tensor is inside.
     """
-    if id(type(o)) in _LEAVES or _subclass(ModuleType, type(o)):
+    if is_leaf(o):
         return None
     if is_tensor(o):
         return "parameter" if is_parameter(o) else "buffer" if is_a(o, "buffer") else "tensor"
@@ -134,8 +230,9 @@ def kind_of(o: object) -> str | None:
             return kind
     if array_library(o) is not None:
         return "array"
-    if next(walk(o, limit=1), None) is None:
+    if home_of(o) in _NO_TENSORS or next(walk(o, limit=1, looks=20_000), None) is None:
         return None
-    if _is_container(o):
+    if is_container(o):
         return "container"
-    return "function" if type(o).__name__ in ("function", "method", "partial") else "object"
+    cls = type(o)
+    return "function" if cls is FunctionType or cls is MethodType or cls is partial else "object"
