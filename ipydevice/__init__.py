@@ -28,7 +28,7 @@ _HOMES = {
     "Inventory": "ipydevice.diagnosis",
 }
 
-__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604 - all strings
+__all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

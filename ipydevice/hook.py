@@ -1,0 +1,257 @@
+"""Every patch of IPython and of ``threading.excepthook``, and nothing else.
+
+An error comes to us twice: through the shell's ``showtraceback``, which also serves
+``%run`` and callbacks of widgets, and through ``post_run_cell``, which still tells us
+when another extension has replaced the former.  A mark on the exception itself says
+that it has been seen: exceptions take no weak reference, and ids are used again.
+
+Nothing of ours may come between a person and their error.  Whatever fails in here
+costs the panel and one line, never the traceback; set ``IPYDEVICE_DEBUG=1`` to have it
+raised instead.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ipydevice.cells import CellHistory
+from ipydevice.requirements import torch_trouble
+
+if TYPE_CHECKING:
+    from ipydevice.diagnosis import Diagnosis
+    from ipydevice.postmortem import PostMortem
+
+_HOOK = "_ipydevice_hook"  # on the shell: where its Hook stands, if there is one
+_MARK = "_ipydevice"  # on an exception: (n of the In [n] in which it was explained, number of its Diagnosis)
+_OUTSIDE = 0  # the n for code that no cell runs: callbacks, threads
+
+
+def of(shell: Any) -> Hook | None:
+    """What hangs in this shell, or None."""
+    hook: Hook | None = shell.__dict__.get(_HOOK)
+    return hook
+
+
+def load(shell: Any) -> Hook:
+    """Hang ipydevice into a shell, once, and say so if the last error is one of ours."""
+    hook = of(shell)
+    if hook is None:
+        hook = Hook(shell)
+        hook.install()
+        hook.greet()
+    return hook
+
+
+def unload(shell: Any) -> None:
+    """Take out what is ours. A wrapper that somebody else has wrapped since becomes a plain pass-through."""
+    hook = of(shell)
+    if hook is not None:
+        hook.remove()
+
+
+def last_error(shell: Any) -> BaseException | None:
+    """The exception of the cell before, or else the last one that anybody showed."""
+    result = shell.last_execution_result
+    failed = None if result is None else result.error_in_exec or result.error_before_exec
+    return failed or getattr(sys, "last_value", None)
+
+
+class Hook:
+    """What ipydevice has hung into one shell. Of errors it keeps the last Diagnosis: strings."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.history = CellHistory.from_shell(shell)
+        self.last: Diagnosis | None = None
+        self._count = 0  # diagnoses so far
+        self._installed = False
+        self._trouble: list[str] = []  # what failed in us, to be said under the traceback
+        self._told_requirements = False
+
+    def install(self) -> None:
+        self._installed = True
+        shell_before = self.shell.__dict__.get("showtraceback")  # set when another extension has wrapped it
+        show_before = self.shell.showtraceback
+        thread_before = threading.excepthook
+
+        def showtraceback(*args: Any, **kwargs: Any) -> None:
+            with self._told(_being_shown(*args, **kwargs)):
+                show_before(*args, **kwargs)
+
+        def excepthook(args: threading.ExceptHookArgs, /) -> None:
+            with self._told(args.exc_value, panel=False):
+                thread_before(args)
+
+        self._show_before = shell_before
+        self._show = showtraceback
+        self._thread_before = thread_before
+        self._thread = excepthook
+        self.shell.showtraceback = showtraceback
+        threading.excepthook = excepthook
+        self.shell.events.register("pre_run_cell", self._cell_starts)
+        self.shell.events.register("post_run_cell", self._cell_ends)
+        setattr(self.shell, _HOOK, self)
+
+    def remove(self) -> None:
+        self._installed = False
+        if self.shell.__dict__.get("showtraceback") is self._show:
+            if self._show_before is None:
+                del self.shell.showtraceback
+            else:
+                self.shell.showtraceback = self._show_before
+        if threading.excepthook is self._thread:
+            threading.excepthook = self._thread_before
+        for event, callback in (("pre_run_cell", self._cell_starts), ("post_run_cell", self._cell_ends)):
+            if callback in self.shell.events.callbacks[event]:
+                self.shell.events.unregister(event, callback)
+        delattr(self.shell, _HOOK)
+
+    def greet(self) -> None:
+        """Loaded after the error: say that there is something to see."""
+        with self._guarded("looking at the last error"):
+            exc = last_error(self.shell)
+            if exc is not None and "torch" in sys.modules:
+                from ipydevice import messages
+
+                if messages.recognise(exc) is not None:
+                    print("The last error is a device error: %devicefix shows where it comes from and how to fix it.")
+        self._say_trouble()
+
+    def _cell_starts(self, info: Any) -> None:
+        """`pre_run_cell`: on the way of every good cell, so it does nothing but note it down."""
+        if info is None or not info.raw_cell:
+            return
+        # IPython 9.9 counts a cell before it runs it, older ones afterwards; the display hook knows which.
+        number = self.shell.displayhook.prompt_count if info.store_history else self.shell.execution_count
+        self.history.open(number, info.raw_cell, getattr(info, "cell_id", None))
+
+    def _cell_ends(self, result: Any) -> None:
+        """`post_run_cell`: also tells of errors whose traceback others have shown, or swallowed."""
+        error = result.error_in_exec or result.error_before_exec
+        if error is not None:
+            with self._told(error):
+                pass
+        running = self.history.running
+        # An empty cell ends without having started.
+        if running is not None and result.info is not None and running.raw.endswith(result.info.raw_cell or "\0"):
+            self.history.close(bool(result.success))
+
+    @contextmanager
+    def _told(self, exc: BaseException | None, *, panel: bool = True) -> Iterator[None]:
+        """The headline before what happens inside, the panel after it; neither for what is no device error."""
+        found = self._begin(exc) if exc is not None and self._installed else None
+        yield
+        if found is not None and exc is not None:
+            self._finish(found, exc, panel=panel)
+        self._say_trouble()
+
+    def explained(self, exc: BaseException) -> bool:
+        """Whether `last` is about this exception."""
+        return self.last is not None and exc.__dict__.get(_MARK, (None, None))[1] == self._count
+
+    def _begin(self, exc: BaseException) -> PostMortem | None:
+        cell = self.history.running.number if self.history.running else _OUTSIDE
+        if "torch" not in sys.modules or exc.__dict__.get(_MARK, (None, None))[0] == cell:
+            return None
+        found = None
+        with self._guarded("hiding the frames of virtual GPUs"):
+            _cut_virtual_frames(exc)
+        with self._guarded("recognising the error"):
+            from ipydevice import postmortem
+
+            found = postmortem.begin(exc, self.history, self.shell.user_ns)
+        if found is None and not self._trouble:
+            return None
+        seen_before = _MARK in exc.__dict__
+        self._count += 1
+        exc.__dict__[_MARK] = (cell, self._count)
+        if found is not None and not seen_before:
+            with self._guarded("putting the headline on the error"):
+                BaseException.add_note(exc, found.headline)
+        return found
+
+    def _finish(self, found: PostMortem, exc: BaseException, *, panel: bool) -> None:
+        if panel and not self._shows_notes():
+            print(found.headline, file=sys.stderr)
+        requirement = torch_trouble()
+        if requirement is not None:
+            if not self._told_requirements:
+                self._trouble.append(requirement)
+            self._told_requirements = True
+            return
+        with self._guarded("diagnosing the error"):
+            self.last = None
+            self.last = found.finish()
+        if self.last is None:
+            return
+        if not panel:
+            print("In a thread: %devicefix shows where this comes from and how to fix it.", file=sys.stderr)
+            return
+        with self._guarded("showing the panel"):
+            from ipydevice import show
+
+            show.display(self.last)
+
+    def _shows_notes(self) -> bool:
+        """Whether this shell's tracebacks end with the notes of PEP 678: since IPython 8.14."""
+        version: tuple[Any, ...] = sys.modules["IPython"].version_info
+        return tuple(version[:2]) >= (8, 14)
+
+    @contextmanager
+    def _guarded(self, stage: str) -> Iterator[None]:
+        """What fails inside is said in one line under the traceback."""
+        try:
+            yield
+        # Anything at all, an impatient Ctrl-C too: the user's own error comes first.
+        except (Exception, KeyboardInterrupt) as error:
+            if os.environ.get("IPYDEVICE_DEBUG") == "1":
+                raise
+            where = _own_module(error)
+            self._trouble.append(
+                f"ipydevice: {stage} failed{f' in {where}' if where else ''} ({type(error).__name__}); "
+                "the error above is as it was. IPYDEVICE_DEBUG=1 tells more."
+            )
+
+    def _say_trouble(self) -> None:
+        for line in self._trouble:
+            print(line, file=sys.stderr)
+        self._trouble.clear()
+
+
+def _being_shown(exc_tuple: Any = None, *_args: Any, **_kwargs: Any) -> BaseException | None:
+    """The exception that `showtraceback` is about to show; None when an old one is shown once more (%tb)."""
+    value = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
+    return value if issubclass(type(value), BaseException) else None
+
+
+def _cut_virtual_frames(exc: BaseException) -> None:
+    """Let tracebacks end where a real GPU, which raises from C++, would end them, for %debug too."""
+    virtual = sys.modules.get("ipydevice.virtual")
+    if virtual is None:
+        return
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [exc]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        virtual.trim_traceback(one)
+        members = BaseExceptionGroup.exceptions.__get__(one) if issubclass(type(one), BaseExceptionGroup) else ()
+        waiting += [one.__cause__, one.__context__, *members]
+
+
+def _own_module(error: BaseException) -> str | None:
+    """The module of ours in which `error` was raised, such as ``diagnose.locate``; None for none but this."""
+    where = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.startswith("ipydevice.") and name != __name__:
+            where = name.removeprefix("ipydevice.")
+    return where

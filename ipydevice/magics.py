@@ -1,0 +1,169 @@
+"""``%devices`` and ``%devicefix``: arguments only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from ipydevice import hook, session, show
+from ipydevice.diagnosis import Diagnosis, Fix
+from ipydevice.forget import forget_error
+from ipydevice.show import insertion
+
+_SORTS = ("bytes", "name", "device")
+
+
+@magics_class
+class DeviceMagics(Magics):
+    """The magics of one shell."""
+
+    virtual: Any = None  # the virtual GPUs that `%devices --virtual` has switched on
+
+    @magic_arguments()
+    @argument("names", nargs="*", help="names or patterns (model, opt*) to list; all of the workspace if left out")
+    @argument("-v", "--verbose", action="store_true", help="open modules, optimizers and containers up")
+    @argument("--device", help="only what is on this device: cpu, cuda, cuda:1, ...")
+    @argument("--sort", choices=_SORTS, help="the order of the rows; by default as the names were defined")
+    @argument("--virtual", metavar="N|off", help="switch N virtual GPUs on, which compute on the CPU; or off")
+    @line_magic
+    def devices(self, line: str) -> None:
+        """List the workspace: what is where, how big, and what is odd about it.
+
+        Examples: `%devices`, `%devices model opt -v`, `%devices --device cpu --sort bytes`, `%devices --virtual 2`.
+        """
+        asked = parse_argstring(self.devices, line)
+        _need_torch()
+        if asked.virtual is not None:
+            self._switch_virtual(asked.virtual)
+            return
+        from ipydevice import listing
+
+        namespace = session.workspace(self.shell)
+        try:
+            found = listing.select(
+                namespace, names=asked.names, device=asked.device, sort=asked.sort, verbose=asked.verbose
+            )
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        show.display(found)
+
+    @magic_arguments()
+    @argument("number", nargs="?", help="the fix to print and to put into the next cell; the whole panel if left out")
+    @argument("--apply", action="store_true", help="write the changes of a fix that edits .py files")
+    @argument("--forget", action="store_true", help="let go of the tensors that the last error still holds in memory")
+    @line_magic
+    def devicefix(self, line: str) -> None:
+        """Show the last device error again, or one of its fixes.
+
+        Examples: `%devicefix`, `%devicefix 1`, `%devicefix 2 --apply`, `%devicefix --forget`.
+        """
+        asked = parse_argstring(self.devicefix, line)
+        if asked.forget:
+            if asked.number is not None or asked.apply:
+                raise UsageError("%devicefix --forget stands alone: first take the fix, then forget the error")
+            forget_error(self.shell)
+            print("Forgotten: the tensors that the last error held can be freed; %debug and %tb have nothing to show.")
+            return
+        if asked.apply and asked.number is None:
+            raise UsageError("%devicefix --apply needs the number of a fix: %devicefix 1 --apply")
+        _need_torch()
+        diagnosis = self._last_diagnosis()
+        if diagnosis is None:
+            print("There has been no device error in this session.")
+        elif asked.number is None:
+            show.display(diagnosis)
+        elif asked.apply:
+            self._write(_chosen(diagnosis, asked.number), asked.number)
+        else:
+            self._offer(_chosen(diagnosis, asked.number), asked.number)
+
+    def _last_diagnosis(self) -> Diagnosis | None:
+        """Of the last error if it is a device error, else the one before."""
+        hung = hook.of(self.shell)
+        return session.explain() or (None if hung is None else hung.last)
+
+    def _offer(self, fix: Fix, number: str) -> None:
+        """Print the fix, and put it into the next cell where the front end does that."""
+        texts = insertion.cells_of(fix, int(number))
+        print(f"# {fix.title}" + (f" ({fix.note})" if fix.note else ""))
+        print("\n\n".join(texts))
+        if fix.diff:
+            print(fix.diff)
+        # One cell is all that a front end takes, and a cell magic must stand at the top of its own.
+        joined = not any(text.startswith("%%") for text in texts)
+        self.shell.set_next_input("\n\n".join(texts) if joined else texts[0])
+
+    def _write(self, fix: Fix, number: str) -> None:
+        from ipydevice.fixes import files
+
+        if not any(edit.file for edit in fix.edits):
+            raise UsageError(f"fix {number} changes cells, not files: %devicefix {number} puts it into the next cell")
+        try:
+            written = files.write(fix)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"nothing was written: {error}") from None
+        print(f"Written: {', '.join(written)}.")
+        if fix.setup:
+            self.shell.set_next_input(fix.setup)
+            print(fix.setup)
+        rerun = ", ".join("the cell" if again.cell is None else f"In [{again.cell}]" for again in fix.rerun)
+        if rerun:
+            print(f"Then run {rerun}.")
+
+    def _switch_virtual(self, wish: str) -> None:
+        if wish != "off" and not (wish.isdecimal() and int(wish) > 0):
+            raise UsageError(f"%devices --virtual takes a number of GPUs, such as 2, or off; it got {wish!r}")
+        from ipydevice.virtual import virtual_gpus
+
+        self.close()
+        if wish == "off":
+            print("Virtual GPUs are off.")
+            return
+        try:
+            self.virtual = virtual_gpus(int(wish)).enable()
+        except RuntimeError as error:
+            raise UsageError(str(error)) from None
+        names = ", ".join(f"cuda:{n}" for n in range(int(wish)))
+        print(f"Virtual GPUs are on: {names}. They compute on the CPU and follow PyTorch's device rules.")
+
+    def close(self) -> None:
+        """Switch off the virtual GPUs that these magics have switched on."""
+        if self.virtual is not None:
+            self.virtual.disable()
+            self.virtual = None
+
+
+def register(shell: Any) -> None:
+    """Give a shell our magics, once."""
+    if DeviceMagics.__name__ not in shell.magics_manager.registry:
+        shell.register_magics(DeviceMagics)
+
+
+def unregister(shell: Any) -> None:
+    """Take our magics away; one of the same name that somebody else has defined since stays."""
+    manager = shell.magics_manager
+    ours = manager.registry.pop(DeviceMagics.__name__, None)
+    if ours is None:
+        return
+    ours.close()
+    for name, function in list(manager.magics["line"].items()):
+        if getattr(function, "__self__", None) is ours:
+            del manager.magics["line"][name]
+
+
+def _chosen(diagnosis: Diagnosis, number: str) -> Fix:
+    if not number.isdecimal() or not 1 <= int(number) <= len(diagnosis.fixes):
+        offered = len(diagnosis.fixes)
+        known = "there is no fix for this error" if not offered else f"fixes are numbered 1 to {offered}"
+        raise UsageError(f"%devicefix {number}: {known}")
+    return diagnosis.fixes[int(number) - 1]
+
+
+def _need_torch() -> None:
+    try:
+        session.need_torch()
+    except ImportError as error:
+        raise UsageError(str(error)) from None

@@ -1,0 +1,85 @@
+"""Questions about the session at hand: its last error, its workspace. Inside IPython or without."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ipydevice import hook
+from ipydevice.cells import CellHistory
+from ipydevice.diagnosis import Diagnosis, Inventory
+from ipydevice.requirements import torch_trouble
+
+
+def explain(exc: BaseException | None = None) -> Diagnosis | None:
+    """What went wrong with devices in an exception, by default the last one that was shown.
+
+    Returns None when it is no device error, or when there has been none.
+
+    Raises:
+        TypeError: `exc` is no exception.
+        ImportError: PyTorch is missing, or older than 2.4.
+    """
+    if exc is not None and not issubclass(type(exc), BaseException):
+        raise TypeError(f"explain() takes an exception, such as sys.last_value, but got {_called(exc)}")
+    need_torch()
+    shell = current_shell()
+    hung = None if shell is None else hook.of(shell)
+    if exc is None:
+        exc = getattr(sys, "last_value", None) if shell is None else hook.last_error(shell)
+    if exc is None:
+        return None
+    if hung is not None and hung.explained(exc):
+        return hung.last
+
+    from ipydevice import postmortem
+
+    found = postmortem.begin(exc, _history(shell), workspace(shell))
+    return None if found is None else found.finish()
+
+
+def inventory(namespace: Mapping[str, Any] | None = None) -> Inventory:
+    """Everything with a device in a namespace, by default the notebook's own, or ``__main__``'s.
+
+    Raises:
+        TypeError: `namespace` is no mapping of names, such as ``globals()``.
+        ImportError: PyTorch is missing, or older than 2.4.
+    """
+    if namespace is not None and not isinstance(namespace, Mapping):
+        raise TypeError(f"inventory() takes a mapping of names, such as globals(), but got {_called(namespace)}")
+    need_torch()
+
+    from ipydevice.listing import list_namespace
+
+    return list_namespace(workspace(current_shell()) if namespace is None else namespace)
+
+
+def need_torch() -> None:
+    """Raise ImportError, with what to do, when there is no PyTorch to work with."""
+    trouble = torch_trouble()
+    if trouble is not None:
+        raise ImportError(trouble)
+
+
+def current_shell() -> Any:
+    """The IPython shell that runs here, or None."""
+    ipython = sys.modules.get("IPython")
+    return None if ipython is None else ipython.get_ipython()
+
+
+def workspace(shell: Any) -> dict[str, Any]:
+    """The names that the user works with."""
+    names: dict[str, Any] = sys.modules["__main__"].__dict__ if shell is None else shell.user_ns
+    return names
+
+
+def _history(shell: Any) -> CellHistory:
+    if shell is None:
+        return CellHistory()
+    hung = hook.of(shell)
+    return CellHistory.from_shell(shell) if hung is None else hung.history
+
+
+def _called(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"an object of type {type(value).__name__}"
