@@ -1,0 +1,94 @@
+"""Virtual GPUs: a CPU-only PyTorch behaves as if it had ``cuda:0``, ``cuda:1``, ...
+
+    from ipydevice.virtual import virtual_gpus
+
+    with virtual_gpus(2):
+        x = torch.ones(3, device="cuda:1")
+
+Arithmetic is real and runs on the CPU; placement is checked by PyTorch's own rules and fails in PyTorch's own words.
+torch is imported when the cards are switched on, not before.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+
+__all__ = ["enabled", "trim_traceback", "virtual_gpus"]
+
+_ROOM = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class virtual_gpus:  # noqa: N801  (used like a function: `with virtual_gpus(2):`)
+    """``n`` virtual cards, as a context manager or through ``enable()`` and ``disable()``.
+
+    Nested use is allowed: the innermost number counts, and leaving it brings back the one before.  Leaving the last
+    one restores PyTorch to the letter; tensors that are still alive become what they always were, CPU tensors.
+
+    Raises:
+        ValueError: ``n`` is not an int of at least 1.
+        RuntimeError: this PyTorch has real CUDA devices; `disable()` without an `enable()` before it.
+    """
+
+    def __init__(self, n: int = 2) -> None:
+        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+            raise ValueError(f"virtual_gpus(n) takes the number of cards, an int of at least 1, but got {n!r}")
+        self.n = n
+        self._entered = 0
+
+    def enable(self) -> virtual_gpus:
+        """Switch the cards on for this process, until `disable()`."""
+        from ipydevice.virtual import session
+
+        session.push(self.n)
+        self._entered += 1
+        return self
+
+    def disable(self) -> None:
+        """Undo one `enable()` of this object."""
+        from ipydevice.virtual import session
+
+        if not self._entered:
+            raise RuntimeError("these virtual GPUs are not enabled: call enable() before disable()")
+        self._entered -= 1
+        session.pop()
+
+    def __enter__(self) -> virtual_gpus:
+        return self.enable()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.disable()
+
+    def __repr__(self) -> str:
+        return f"virtual_gpus({self.n})"
+
+
+def enabled() -> int:
+    """The number of virtual cards now; 0 when there are none."""
+    session = sys.modules.get("ipydevice.virtual.session")
+    return session.count() if session is not None else 0
+
+
+def is_own_frame(filename: str) -> bool:
+    """Whether code of this file stands in for PyTorch's C++: a real CUDA traceback has no such frame."""
+    return filename.startswith(_ROOM)
+
+
+def trim_traceback(exception: BaseException) -> None:
+    """Cut our own frames from the end of an exception's traceback, where a CUDA build has none.
+
+    For hooks that show exceptions, after the exception has propagated: a frame cannot cut itself.
+    Frames of ``torch/_ops.py`` below ours (the operator that we called) go too; a user's code below ours stays.
+    """
+    last = None
+    entry = exception.__traceback__
+    while entry is not None:
+        name = entry.tb_frame.f_code.co_filename
+        if not is_own_frame(name) and not name.endswith(os.path.join("torch", "_ops.py")):
+            last = entry
+        entry = entry.tb_next
+    if last is not None:
+        last.tb_next = None

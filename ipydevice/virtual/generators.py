@@ -1,0 +1,60 @@
+"""Random number generators with a device.
+
+All of them draw from the host's engine, so that the same seed gives the numbers of a plain CPU run; the default
+generators of all cards and of the host are one stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ipydevice.virtual import cards, texts
+from ipydevice.virtual.patches import Patches
+
+_devices: dict[int, torch.device] = {}
+"""C++ generator -> card.  An operator hands us another Python object for the same C++ generator."""
+
+
+def generator_device(generator: Any) -> torch.device:
+    return _devices.get(generator._cdata, cards.CPU)
+
+
+def check_generator(generator: Any, device: torch.device) -> None:
+    found = generator_device(generator)
+    if found.type != device.type:
+        raise texts.wrong_generator(device, found)
+
+
+class _GeneratorType(type(torch._C.Generator)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, torch._C.Generator)
+
+
+class VirtualGenerator(torch._C.Generator, metaclass=_GeneratorType):
+    """Stands in for ``torch.Generator``."""
+
+    def __new__(cls, device: Any = "cpu") -> VirtualGenerator:
+        where = cards.resolve(device) if cards.process.count else torch.device(device)
+        made = super().__new__(cls, device=cards.CPU if where.type == "cuda" else where)
+        if where.type == "cuda":
+            _devices[made._cdata] = where  # type: ignore[attr-defined]
+        return made
+
+    def __init__(self, device: Any = "cpu") -> None:
+        pass
+
+    def __del__(self) -> None:
+        _devices.pop(self._cdata, None)  # type: ignore[attr-defined]
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        return generator_device(self)
+
+
+VirtualGenerator.__name__ = VirtualGenerator.__qualname__ = "Generator"
+
+
+def install(patches: Patches) -> None:
+    patches.replace(torch, "Generator", VirtualGenerator)

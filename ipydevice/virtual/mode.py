@@ -1,0 +1,153 @@
+"""The one dispatch mode: check the devices of every operator call, compute on the CPU, say where the results live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ipydevice.virtual import texts
+from ipydevice.virtual.cards import CPU, thread
+from ipydevice.virtual.generators import generator_device
+from ipydevice.virtual.rules import common_device
+from ipydevice.virtual.tags import ANY, raw_tag, ruled_device, storage_of, tag, tag_storage
+
+Tensor = torch.Tensor
+Device = torch.device
+
+
+class VirtualDevices(TorchDispatchMode):
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True would wrap __torch_dispatch__ in torch._disable_dynamo, whose first call imports torch._dynamo: seconds
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        # Hot: about 60 of these make a small training step.  Hence flat, with one look at each storage.
+        first: Device | None = None
+        count = 0
+        mixed = False
+        for value in args if not kwargs else (*args, *kwargs.values()):
+            if isinstance(value, Tensor):
+                items: Any = (value,)
+            elif isinstance(value, list | tuple):
+                items = value
+            else:
+                continue
+            for item in items:
+                if isinstance(item, Tensor):
+                    try:
+                        device = storage_of(item)._virtual_device  # type: ignore[attr-defined]
+                    except (NotImplementedError, RuntimeError):
+                        device = raw_tag(item)
+                    if count == 0:
+                        first = device
+                    elif device is not first and device != first:
+                        mixed = True
+                    count += 1
+        kwargs = kwargs or {}
+        if count == 0:
+            out = func(*args, **kwargs)
+            if thread.factory_depth == 0:
+                _tag_fresh(out, ANY)
+            return out
+        if kwargs.get("generator") is not None:
+            _check_generator(kwargs["generator"], args, first)
+        if mixed:
+            return _mixed(func, args, kwargs)
+        out = func(*args, **kwargs)
+        if first is None:
+            return out
+        # what is new has no tag; views and in-place results share the storage of an argument
+        if isinstance(out, Tensor):
+            try:
+                storage = storage_of(out)
+                if storage._virtual_device is None:  # type: ignore[attr-defined]
+                    tag_storage(storage, first)
+            except (NotImplementedError, RuntimeError):
+                tag(out, first)
+        elif isinstance(out, list | tuple):
+            _tag_fresh(out, _result_device(func, first))
+        return out
+
+
+def _tag_fresh(out: Any, device: Device | tuple[Device, ...]) -> None:
+    outputs = out if isinstance(out, list | tuple) else (out,)
+    for position, tensor in enumerate(outputs):
+        if isinstance(tensor, Tensor) and raw_tag(tensor) is None:
+            tag(tensor, device[position] if isinstance(device, tuple) else device)
+
+
+def _result_device(func: Any, device: Device) -> Device | tuple[Device, ...]:
+    if func._schema.name == "aten::_pack_padded_sequence":
+        return device, CPU  # the batch sizes stay on the host: cuDNN wants them there
+    return device
+
+
+def _check_generator(generator: Any, args: tuple[Any, ...], first: Device | None) -> None:
+    found = generator_device(generator)
+    where = first if first is not None and first is not ANY else CPU
+    if found.type != where.type:
+        raise texts.wrong_generator(where, found)
+
+
+def _mixed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call whose tensors do not all carry the same tag."""
+    if func._schema.name.startswith("aten::_foreach"):
+        return _foreach(func, args, kwargs)
+    device = common_device(func, args, kwargs)
+    out = func(*args, **kwargs)
+    given = [item for value in (*args, *kwargs.values()) for item in _tensors(value)]
+    storages = {storage._cdata: item for item in given if (storage := _storage(item)) is not None}
+    if device is not None:
+        results = _result_device(func, device)
+        for position, tensor in enumerate(out if isinstance(out, list | tuple) else (out,)):
+            if not isinstance(tensor, Tensor):
+                continue
+            storage = _storage(tensor)
+            result = results[position] if isinstance(results, tuple) else results
+            known = storage is not None and storage._cdata in storages
+            if raw_tag(tensor) is ANY or not (known or any(tensor is item for item in given)):
+                tag(tensor, result)
+    return out
+
+
+def _storage(tensor: Tensor) -> Any:
+    try:
+        return storage_of(tensor)
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    return [item for item in value if isinstance(item, Tensor)] if isinstance(value, list | tuple) else []
+
+
+def _foreach(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The lists may span devices; each position must not.  (The slow path of ForeachOpsKernels.cpp, tensor by tensor.)"""
+    values = (*args, *kwargs.values())
+    lists = [value for value in values if isinstance(value, list | tuple) and value and isinstance(value[0], Tensor)]
+    if "copy" not in func._schema.name:
+        for row in zip(*lists, strict=False):
+            devices = [
+                device
+                for tensor in row
+                if (device := ruled_device(tensor)) is not None and not (tensor.dim() == 0 and device == CPU)
+            ]
+            for device in devices:
+                if device != devices[0]:
+                    common = next(each for each in devices if each != CPU)
+                    raise texts.two_devices(common, next(each for each in devices if each != common))
+    out = func(*args, **kwargs)
+    if isinstance(out, list | tuple):
+        for tensor, source in zip(out, lists[0], strict=False):
+            if isinstance(tensor, Tensor) and raw_tag(tensor) is None:
+                place = raw_tag(source)
+                if place is not None:
+                    tag(tensor, place)
+    return out

@@ -1,0 +1,103 @@
+"""Copies between devices: `to`, `cuda`, `cpu`, `type`, `type_as`, and their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ipydevice.virtual import cards, texts
+from ipydevice.virtual.patches import Patches, stands_in
+from ipydevice.virtual.tags import ANY, device_of, raw_tag, storage_of, tag
+
+Tensor = torch.Tensor
+_to = torch._C.TensorBase.to
+_type = torch._C.TensorBase.type
+
+
+def move(tensor: Tensor, device: torch.device, **options: Any) -> Tensor:
+    """A copy of `tensor` on another device (a card or the host), with the gradient of a copy."""
+    copied = torch.ops.aten._to_copy.default(tensor, **options)
+    # `_to_copy` leaves host memory to the host; say where this copy went
+    storage = storage_of(copied) if copied.layout is torch.strided else None
+    if storage is not None and storage._cdata == storage_of(tensor)._cdata:
+        copied = copied.clone()
+    _place(copied, device)
+    if copied.grad_fn is not None:
+        source = device_of(tensor)
+        copied.grad_fn.register_hook(_GradientHome(source))
+    return copied
+
+
+def _place(tensor: Tensor, device: torch.device) -> None:
+    tag(tensor, device)
+
+
+class _GradientHome:
+    """The gradient of a copy between devices goes back to where the original is (ToCopyBackward0 on CUDA)."""
+
+    def __init__(self, source: torch.device) -> None:
+        self.source = source
+
+    def __call__(self, grad_inputs: tuple[Any, ...], grad_outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(None if grad is None else send(grad, self.source) for grad in grad_inputs)
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """`tensor` itself where it is on `device` already, else a copy there."""
+    return tensor if device_of(tensor) == device else move(tensor, device)
+
+
+def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The device (None: stays) and the other options of `Tensor.to`, in all its overloads."""
+    rest, options = list(args), dict(kwargs)
+    device: Any = options.pop("device", None)
+    other = options.pop("other", None)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+    if other is not None:
+        device = device_of(other)
+        options["dtype"] = other.dtype
+    elif rest and not isinstance(rest[0], torch.dtype):
+        device = rest.pop(0)
+    names = ["non_blocking", "copy"] if "dtype" in options else ["dtype", "non_blocking", "copy"]
+    options.update(zip(names, rest, strict=False))
+    return device, {name: value for name, value in options.items() if value is not None}
+
+
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    device, options = _parse_to(args, kwargs)
+    if device is None:
+        return _to(self, **options)
+    target = cards.resolve(device)
+    if target.type not in ("cuda", "cpu"):
+        return _to(self, target, **options)
+    if device_of(self) == target:
+        if raw_tag(self) is ANY:
+            tag(self, target)
+        return _to(self, **options)
+    if self.device.type == "meta":
+        return _to(self, target, **options)  # PyTorch's own refusal: there are no data to copy
+    options.pop("copy", None)
+    options.pop("non_blocking", None)
+    return move(self, target, **options)
+
+
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    return to(self, "cuda" if device is None else device, memory_format=memory_format)
+
+
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    return to(self, cards.CPU, memory_format=memory_format)
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    return to(self, other)
+
+
+def install(patches: Patches) -> None:
+    for name, replacement in {"to": to, "cuda": cuda, "cpu": cpu, "type_as": type_as}.items():
+        patches.replace(Tensor, name, stands_in(getattr(torch._C.TensorBase, name), replacement))
+
+
+__all__ = ["install", "move", "send", "texts", "to"]

@@ -1,0 +1,204 @@
+"""What a CUDA build does with a call whose tensors live on several devices: the common device, or its error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from ipydevice.virtual import texts
+from ipydevice.virtual.cards import CPU
+from ipydevice.virtual.tags import ruled_device
+from ipydevice.virtual.wrappers import Wrapper, wrapper
+
+Tensor = torch.Tensor
+Device = torch.device
+
+
+class Operand(NamedTuple):
+    argument: str
+    tensor: Tensor
+    device: Device
+
+
+class Call(NamedTuple):
+    """One operator call, its tensors in the order that CUDA checks them."""
+
+    wrapper: Wrapper
+    args: tuple[Any, ...]
+    named: dict[str, Any]
+    operands: list[Operand]
+
+
+def common_device(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Device | None:
+    """The device that the results of the call live on.
+
+    None: nothing that a rule could speak of (no tensor of the call has a place yet, or one is on ``meta``, where
+    PyTorch's own checks in Python speak).
+
+    Raises:
+        RuntimeError: PyTorch's error, in its words, where a CUDA build refuses the call.
+    """
+    check = wrapper(func)
+    named = {argument.name: value for argument, value in zip(func._schema.arguments, args, strict=False)}
+    named.update(kwargs)
+    operands = list(_operands(check, named))
+    if not operands or any(operand.device.type == "meta" for operand in operands):
+        return None
+    call = Call(check, args, named, operands)
+    special = _SPECIAL.get(check.name.partition(".")[0])
+    return special(call) if special is not None else _checked(call)
+
+
+def _operands(check: Wrapper, named: dict[str, Any]) -> Iterator[Operand]:
+    for argument in check.order:
+        if argument in _ON_HOST:
+            continue
+        value = named.get(argument)
+        for tensor in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(tensor, Tensor):
+                device = ruled_device(tensor)
+                if device is not None:
+                    yield Operand(argument, tensor, device)
+
+
+_ON_HOST = frozenset({"batch_sizes", "lengths", "input_lengths", "target_lengths"})
+"""Arguments that belong on the host, whatever the rest is on."""
+
+
+def _checked(call: Call) -> Device:
+    if call.wrapper.method is not None:
+        return _same(call.operands, call.wrapper.method)
+    return _iterated(call)
+
+
+def _same(operands: list[Operand], method: str) -> Device:
+    """The common check: the first argument is the reference, the first that differs is named."""
+    expected = operands[0].device
+    for argument, _, device in operands:
+        if device != expected:
+            raise texts.common_check(argument, device, expected, method)
+    return expected
+
+
+def _iterated(call: Call) -> Device:
+    """TensorIterator.cpp, compute_types: the first device that is not the host counts; host scalars are let in."""
+    common = next((operand.device for operand in call.operands if operand.device.type != "cpu"), CPU)
+    name = call.wrapper.name.partition(".")[0]
+    inplace = name.endswith("_")
+    scalars = 0
+    for argument, tensor, device in call.operands:
+        if device == common:
+            continue
+        is_output = argument == "out" or (argument == "self" and inplace)
+        if device != CPU or tensor.dim() or is_output:
+            raise texts.two_devices(common, device)
+        scalars += 1
+        if scalars > 1 and name not in _SCALARS_MOVED:
+            raise RuntimeError("Trying to pass too many CPU scalars to non-CPU kernel!")
+    return common
+
+
+_SCALARS_MOVED = frozenset({"where"})  # TensorCompare.cpp moves 0-dim host tensors before the iterator sees them
+
+
+def _first(call: Call) -> Device:
+    """Copies and shape look-ups: any devices will do, the result stays with the first argument."""
+    return (ruled_device(call.args[0]) if isinstance(call.args[0], Tensor) else None) or call.operands[0].device
+
+
+def _index(call: Call) -> Device:
+    indexed, indices = call.args[0], call.args[1]
+    device = ruled_device(indexed) or call.operands[0].device
+    for index in indices:
+        if index is not None and ruled_device(index) not in (None, CPU, device):
+            raise texts.wrong_index(device)
+    if len(call.args) > 2:
+        values = call.args[2]
+        place = ruled_device(values)
+        if place not in (None, device) and not (place == CPU and values.dim() == 0):
+            assert place is not None
+            raise texts.two_devices(*((device, place) if device.type != "cpu" else (place, device)))
+    return device
+
+
+def _masked_fill(call: Call) -> Device:
+    self, mask = ruled_device(call.args[0]), ruled_device(call.args[1])
+    if self is not None and mask is not None and self != mask:
+        raise texts.wrong_mask(mask, self)
+    value = call.args[2]
+    if isinstance(value, Tensor) and value.dim() and ruled_device(value) not in (None, self):
+        raise texts.two_devices(self or CPU, ruled_device(value) or CPU)
+    return self or mask or CPU
+
+
+def _convolution(call: Call) -> Device:
+    """native/Convolution.cpp, `check_input_same_type_as_parameters`, then the kernel that the input selects."""
+    _, x, place = call.operands[0]
+    for argument, tensor, device in call.operands[1:]:
+        if device == place:
+            continue
+        role = "weight" if argument == "weight" else "bias"
+        types = f"Input type ({texts.type_name(x, place)}) and {role} type ({texts.type_name(tensor, device)})"
+        if place.type == "cpu" and x.dtype is torch.float32:
+            if x.dim() == 4 and not _onednn(call.args, x):
+                raise texts.common_check(role, device, place, "wrapper_CUDA___slow_conv2d_forward")
+            raise RuntimeError(
+                f"{types} should be the same or input should be a MKLDNN tensor and {role} is a dense tensor"
+            )
+        if device.type != place.type:
+            raise RuntimeError(f"{types} should be the same")
+        raise texts.common_check(role, device, place, "wrapper_CUDA__cudnn_convolution")
+    return place
+
+
+def _onednn(args: tuple[Any, ...], x: Tensor) -> bool:
+    """Whether oneDNN takes a host convolution: ConvParams::use_mkldnn."""
+    weight, groups = args[1], args[8]
+    return bool(groups > 1 or min(weight.shape[-2:]) > 3 or x.shape[0] > 1 or x.numel() > 20480)
+
+
+def _named(method: str, **names: str) -> Callable[[Call], Device]:
+    """An operator that a CUDA build runs under another wrapper; `names` renames its arguments."""
+
+    def check(call: Call) -> Device:
+        renamed = [
+            operand._replace(argument=names.get(operand.argument, operand.argument)) for operand in call.operands
+        ]
+        return _same(renamed, method)
+
+    return check
+
+
+def _matrix_vector(call: Call) -> Device:
+    """Blas.cpp: `mv` makes its result where the vector is and calls addmv_ on it."""
+    matrix, vector = call.operands[0], call.operands[-1]
+    if matrix.device != vector.device:
+        raise texts.common_check("mat", matrix.device, vector.device, "wrapper_CUDA_addmv_")
+    return matrix.device
+
+
+def _batch_norm(call: Call) -> Device:
+    """Normalization.cpp, _batch_norm_impl_index: cuDNN takes images on a card, the native kernel all else."""
+    _, x, place = call.operands[0]
+    cudnn = place.type == "cuda" and x.dim() >= 3 and call.named.get("weight") is not None
+    return _same(call.operands, "wrapper_CUDA__cudnn_batch_norm" if cudnn else "wrapper_CUDA__native_batch_norm")
+
+
+_SPECIAL: dict[str, Callable[[Call], Device]] = {
+    **dict.fromkeys(
+        (
+            "copy_ copy _to_copy set_ detach record_stream is_same_size _has_same_storage_numel expand_as view_as "
+            "reshape_as lift_fresh resize_as_"
+        ).split(),
+        _first,
+    ),
+    **dict.fromkeys("index _unsafe_index index_put_ index_put _index_put_impl_ _unsafe_index_put".split(), _index),
+    **dict.fromkeys("masked_fill masked_fill_".split(), _masked_fill),
+    "convolution": _convolution,
+    "embedding": _named("wrapper_CUDA__index_select", weight="self", indices="index"),
+    "stack": _named("wrapper_CUDA_cat"),
+    "mv": _matrix_vector,
+    "native_batch_norm": _batch_norm,
+}

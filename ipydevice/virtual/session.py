@@ -1,0 +1,109 @@
+"""Switching virtual GPUs on and off."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch
+from torch.utils import _device as device_contexts
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
+
+from ipydevice.virtual import (
+    attributes,
+    autocasting,
+    cards,
+    cuda_api,
+    factories,
+    generators,
+    moving,
+    operators,
+    storages,
+)
+from ipydevice.virtual.mode import VirtualDevices
+from ipydevice.virtual.patches import Patches
+
+_ROOMS = (storages, attributes, moving, factories, generators, operators, autocasting, cuda_api)
+
+_counts: list[int] = []  # one for each enable() that is not undone yet
+_lock = threading.RLock()
+_patches = Patches()
+
+
+def count() -> int:
+    return cards.process.count
+
+
+def push(n: int) -> None:
+    with _lock:
+        if not _counts:
+            _install()
+        _counts.append(n)
+        cards.process.count = n
+
+
+def pop() -> None:
+    with _lock:
+        _counts.pop()
+        cards.process.count = _counts[-1] if _counts else 0
+        if not _counts:
+            _uninstall()
+
+
+def patched() -> list[tuple[Any, str]]:
+    """The attributes of PyTorch that are replaced now."""
+    return _patches.places
+
+
+def _install() -> None:
+    if torch.cuda.is_available():
+        raise RuntimeError(
+            f"this PyTorch has {torch.cuda.device_count()} real CUDA device(s): virtual GPUs stand in for cards that "
+            "a machine does not have; run with CUDA_VISIBLE_DEVICES='' to rehearse here"
+        )
+    try:
+        for room in _ROOMS:
+            room.install(_patches)
+        _patches.replace(threading.Thread, "run", _thread_run(threading.Thread.run))
+    except BaseException:
+        _patches.restore()
+        raise
+    _forget_names()
+    VirtualDevices().__enter__()
+
+
+def _uninstall() -> None:
+    _leave_mode()
+    _patches.restore()
+    _forget_names()
+    cards.process.owner = None
+
+
+def _leave_mode() -> None:
+    """Take our mode off the stack of this thread, from under modes that were entered later."""
+    above = []
+    while _get_current_dispatch_mode_stack():
+        mode = _get_current_dispatch_mode_stack()[-1]
+        if isinstance(mode, VirtualDevices):
+            mode.__exit__(None, None, None)
+            break
+        above.append(_pop_mode())
+    for mode in reversed(above):
+        _push_mode(mode)
+
+
+def _forget_names() -> None:
+    """PyTorch keeps sets of its own functions; let it look them up anew."""
+    device_contexts._device_constructors.cache_clear()
+    torch.overrides.get_default_nowrap_functions.cache_clear()
+
+
+def _thread_run(original: Any) -> Any:
+    def run(self: threading.Thread) -> None:
+        if not cards.process.count:
+            original(self)
+            return
+        with VirtualDevices():  # modes belong to a thread
+            original(self)
+
+    return run
