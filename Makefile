@@ -1,0 +1,89 @@
+# Everything that a newcomer types: make demo, make lab, make test.
+# A PyTorch of your own choice: make demo TORCH="torch==2.9.1"
+
+PYTHON ?= python3
+TORCH ?= torch==2.13.0
+VENV := .venv
+OLDEST := .venv-oldest
+BIN := $(VENV)/bin
+BUILD := build
+WORKERS ?= 2
+
+# What `make test` leaves to `make test-all`.
+QUICK := not slow and not second_environment
+
+.PHONY: help demo lab test test-all bench lint chromium clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo      install, run the quickstart in a real kernel, print what a person would see"
+	@echo "make lab       the same notebook, live in JupyterLab"
+	@echo "make test      lint, types and tests, under ten minutes"
+	@echo "make test-all  also the slow tests, and the oldest supported versions"
+	@echo "make bench     speed, as ratios within one run"
+	@echo "make lint      ruff and mypy alone"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ipydevice needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ": make demo PYTHON=python3.12")'
+	@echo "== A virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+# PyTorch first and pinned: the project's own requirement is loose, and would take whatever is newest.
+$(VENV)/.torch: $(BIN)/python
+	@echo "== PyTorch ($(TORCH)); without a local copy this is a long download"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" numpy
+	@touch $@
+
+$(VENV)/.lab: pyproject.toml $(VENV)/.torch
+	@echo "== ipydevice and JupyterLab"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[lab]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.torch
+	@echo "== ipydevice and what its tests need"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[lab,test,dev]"
+	@touch $@ $(VENV)/.lab
+
+$(OLDEST)/.ready: tests/oldest.txt pyproject.toml
+	@echo "== The oldest supported versions in $(OLDEST)"
+	@$(PYTHON) -m venv $(OLDEST)
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" numpy
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/oldest.txt -e .
+	@touch $@
+
+demo: $(VENV)/.lab
+	@$(BIN)/python tools/demo.py --output $(BUILD)
+
+lab: $(VENV)/.lab
+	@$(BIN)/jupyter lab notebooks/quickstart.ipynb
+
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "== Chromium, for the tests that click"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null; \
+	else \
+		echo "== No Chromium here: the tests that click will be skipped"; \
+	fi
+
+lint: $(VENV)/.dev
+	@echo "== ruff, mypy"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --strict ipydevice
+
+test: lint chromium
+	@echo "== Tests"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "$(QUICK)"
+
+test-all: lint chromium $(OLDEST)/.ready
+	@echo "== Tests, the slow ones too"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not second_environment"
+	@echo "== Tests with the oldest supported versions"
+	@$(OLDEST)/bin/python -m pytest tests/test_cells.py tests/test_hook.py tests/test_magics.py tests/test_load.py
+
+bench: $(VENV)/.dev
+	@for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
+
+clean:
+	rm -rf $(VENV) $(OLDEST) $(BUILD)
