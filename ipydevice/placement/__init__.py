@@ -6,19 +6,22 @@ property, no ``__getattr__``, no data of a tensor.
 
 from __future__ import annotations
 
+from ipydevice.placement.inside import Inside, devices_of, inside
 from ipydevice.placement.kinds import is_array, is_module, is_optimizer, is_parameter, is_tensor
 from ipydevice.placement.members import Member, members
 from ipydevice.placement.tensors import bytes_of, device_of, dtype_of, grad_of, same, shape_of, storage_of
-from ipydevice.placement.walk import Found, devices_of, kind_of, walk
+from ipydevice.placement.walk import Found, kind_of, walk
 
 __all__ = [
     "Found",
+    "Inside",
     "Member",
     "bytes_of",
     "device_of",
     "devices_of",
     "dtype_of",
     "grad_of",
+    "inside",
     "is_array",
     "is_module",
     "is_optimizer",

@@ -7,6 +7,7 @@ A class with a ``__torch_dispatch__`` of its own may also answer for device and 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ipydevice.placement.kinds import array_library, attributes, class_dicts, is_a, is_tensor, torch_class
@@ -219,6 +220,16 @@ class FactReader:
         if cls is self._classes[0] or cls is self._classes[1]:
             return self._name(self._device(t))
         return device_of(t)
+
+    def devices(self, tensors: Iterable[Any]) -> tuple[str, ...]:
+        """The devices of many tensors, each once, in the order in which they are met."""
+        plain, parameter = self._classes
+        device_of_plain = self._device
+        met: dict[Any, None] = {}
+        for t in tensors:
+            cls = type(t)
+            met[device_of_plain(t) if cls is plain or cls is parameter else device_of(t)] = None
+        return tuple(dict.fromkeys(map(str, met)))
 
     def facts(self, t: Any) -> Facts:
         """Device, shape, type, bytes and memory of a tensor."""

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any, NamedTuple
 
@@ -18,26 +17,20 @@ from ipydevice.placement.kinds import (
     is_optimizer,
     is_parameter,
     is_tensor,
-    torch_class,
 )
 from ipydevice.placement.members import (
-    MODULE_HOOKS,
-    MODULE_INTERNALS,
     ClassParts,
     Via,
     holdings,
     is_container,
-    parts_of,
-    plain_text,
 )
-from ipydevice.placement.tensors import FactReader, device_of, quiet
 
 MOST_MEMBERS = 200_000  # of one walk: a bound by count, never by the clock
 
 _subclass = type.__subclasscheck__
 
 # By identity: a set of classes would run the __hash__ and __eq__ of a metaclass.  All of these live forever.
-_LEAVES = frozenset(
+LEAVES = frozenset(
     id(kind)
     for kind in (
         int, float, bool, str, bytes, bytearray, complex, type(None), range, slice, memoryview, type(...),
@@ -47,13 +40,10 @@ _LEAVES = frozenset(
 )  # fmt: skip
 
 # Packages whose objects are large webs without tensors; a shell or a figure would cost 200,000 looks for nothing.
-_NO_TENSORS = frozenset({
+NO_TENSORS = frozenset({
     "IPython", "ipykernel", "traitlets", "jupyter_client", "ipywidgets", "matplotlib", "pandas", "plotly", "altair",
     "logging", "threading", "asyncio", "concurrent", "zmq", "tornado", "tqdm", "pathlib", "datetime", "re", "random",
 })  # fmt: skip
-
-
-_NOT_PLAIN = MODULE_INTERNALS | MODULE_HOOKS
 
 
 @dataclass(slots=True)
@@ -74,7 +64,7 @@ class Found:
 
 def is_leaf(o: object) -> bool:
     """Whether `o` is a number, text or other thing that can hold no tensor."""
-    return id(type(o)) in _LEAVES or _subclass(ModuleType, type(o))
+    return id(type(o)) in LEAVES or _subclass(ModuleType, type(o))
 
 
 def walk(o: object, *, limit: int = 2000, depth: int = 8, looks: int = MOST_MEMBERS) -> Iterator[Found]:
@@ -87,10 +77,10 @@ def walk(o: object, *, limit: int = 2000, depth: int = 8, looks: int = MOST_MEMB
             yield Found("", o, None, o, "")
         return
     seen = {id(o): o}
-    yield from _walk(deque([_Visit(o, "", o, "", None, None, 0)]), seen, limit, depth, looks)
+    yield from open_up(deque([Visit(o, "", o, "", None, None, 0)]), seen, limit, depth, looks)
 
 
-class _Visit(NamedTuple):
+class Visit(NamedTuple):
     """An object to be opened, and how it was reached."""
 
     value: Any
@@ -102,7 +92,7 @@ class _Visit(NamedTuple):
     level: int
 
 
-def _walk(queue: deque[_Visit], seen: dict[int, Any], limit: int, depth: int, looks: int) -> Iterator[Found]:
+def open_up(queue: deque[Visit], seen: dict[int, Any], limit: int, depth: int, looks: int) -> Iterator[Found]:
     """Opens what is in the queue; `seen` holds what it names, so that no id is used twice meanwhile."""
     parts: ClassParts = {}
     while queue:
@@ -111,7 +101,7 @@ def _walk(queue: deque[_Visit], seen: dict[int, Any], limit: int, depth: int, lo
             looks -= 1
             if looks < 0:
                 return
-            if id(type(value)) in _LEAVES or id(value) in seen:
+            if id(type(value)) in LEAVES or id(value) in seen:
                 continue
             seen[id(value)] = value
             step = write(name)
@@ -124,76 +114,11 @@ def _walk(queue: deque[_Visit], seen: dict[int, Any], limit: int, depth: int, lo
                 limit -= 1
                 if limit <= 0:
                     return
-            elif level < depth and not _subclass(ModuleType, type(value)) and home_of(value) not in _NO_TENSORS:
+            elif level < depth and not _subclass(ModuleType, type(value)) and home_of(value) not in NO_TENSORS:
                 if is_container(value):
-                    queue.append(_Visit(value, path + step, owner, inside + step, via, key, level + 1))
+                    queue.append(Visit(value, path + step, owner, inside + step, via, key, level + 1))
                 else:
-                    queue.append(_Visit(value, path + step, value, "", via, key, level + 1))
-
-
-def devices_of(o: object) -> tuple[str, ...]:
-    """Devices of everything inside `o`, each once, in the order in which they are met."""
-    if is_tensor(o) or array_library(o) is not None:
-        return (device_of(o),)
-    if is_module(o) and not is_a(o, "script"):
-        return _module_devices(o)
-    return tuple(dict.fromkeys(device_of(found.value) for found in walk(o, limit=MOST_MEMBERS, depth=64)))
-
-
-def _module_devices(root: object) -> tuple[str, ...]:
-    """As `devices_of`, without paths: a model has thousands of tensors and mostly one device.
-
-    One loop written out, since half of the time would be spent in calls (tests/benchmarks/bench_inventory.py).
-    """
-    devices: dict[str, None] = {}
-    seen = {id(root): root}
-    modules = [root]
-    parts: ClassParts = {}
-    others: deque[_Visit] = deque()
-    own_dict = torch_class("module").__dict__["__dict__"].__get__  # `attributes`, for modules alone
-    prefix = own_prefix(own_dict(root))
-    with quiet():
-        device = FactReader().device
-        for module in modules:
-            held = own_dict(module)
-            for table in (held.get("_parameters"), held.get("_buffers")):
-                if table and _subclass(dict, type(table)):
-                    for tensor in list(dict.values(table)):
-                        if tensor is not None:
-                            devices[device(tensor)] = None
-            values = list(dict.values(held.get("_modules") or {}))
-            values += plain_values(held, prefix)
-            part = parts.get(id(type(module))) or parts_of(type(module), parts)
-            values += [value for _, value in part[1].values]
-            for value in values:
-                if id(value) in seen or value is None:
-                    continue
-                seen[id(value)] = value
-                if is_module(value):
-                    modules.append(value)
-                elif is_tensor(value):
-                    devices[device(value)] = None
-                elif home_of(value) not in _NO_TENSORS:
-                    others.append(_Visit(value, "", None, "", None, None, 1))
-        for found in _walk(others, seen, MOST_MEMBERS, 64, MOST_MEMBERS):
-            devices[device(found.value)] = None
-    return tuple(devices)
-
-
-def own_prefix(held: dict[str, Any]) -> list[str]:
-    """The names that `nn.Module.__init__` puts first into each module's ``__dict__``, as this torch has them."""
-    names = list(held)
-    end = 0
-    while end < len(names) and type(names[end]) is str and names[end] in _NOT_PLAIN:
-        end += 1
-    return names[:end]
-
-
-def plain_values(held: dict[str, Any], prefix: list[str]) -> list[Any]:
-    """Of a module's ``__dict__``, what may hold a tensor and is not the module's own bookkeeping."""
-    own = len(prefix) if list(islice(held, len(prefix))) == prefix else 0
-    pairs = islice(list(dict.items(held)), own, None)
-    return [value for name, value in pairs if id(type(value)) not in _LEAVES and plain_text(name) not in _NOT_PLAIN]
+                    queue.append(Visit(value, path + step, value, "", via, key, level + 1))
 
 
 _KINDS = (
@@ -230,7 +155,7 @@ def kind_of(o: object) -> str | None:
             return kind
     if array_library(o) is not None:
         return "array"
-    if home_of(o) in _NO_TENSORS or next(walk(o, limit=1, looks=20_000), None) is None:
+    if home_of(o) in NO_TENSORS or next(walk(o, limit=1, looks=20_000), None) is None:
         return None
     if is_container(o):
         return "container"

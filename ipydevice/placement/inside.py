@@ -1,0 +1,111 @@
+"""All tensors inside an object without the way to them: for counting devices and bytes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from ipydevice.placement.kinds import array_library, home_of, is_a, is_module, is_tensor, torch_class
+from ipydevice.placement.members import MODULE_HOOKS, MODULE_INTERNALS, ClassParts, parts_of, plain_text
+from ipydevice.placement.tensors import FactReader, device_of, quiet
+from ipydevice.placement.walk import LEAVES, MOST_MEMBERS, NO_TENSORS, Visit, open_up, walk
+
+_DEPTH = 64
+_NOT_PLAIN = MODULE_INTERNALS | MODULE_HOOKS
+_subclass = type.__subclasscheck__
+
+
+@dataclass(slots=True)
+class Inside:
+    """The tensors of an object, each once."""
+
+    registered: list[Any] = field(default_factory=list)  # parameters and buffers, which ``.to()`` moves
+    loose: list[Any] = field(default_factory=list)  # all others
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self.registered
+        yield from self.loose
+
+
+def inside(o: object) -> Inside:
+    """Every tensor in `o`, at most 200,000 that are in no module's tables; hooks of modules are not entered."""
+    if is_tensor(o):
+        return Inside(loose=[o])
+    if is_module(o) and not is_a(o, "script"):
+        return _inside_module(o)
+    found = Inside()
+    for one in walk(o, limit=MOST_MEMBERS, depth=_DEPTH):
+        (found.registered if one.via in ("parameter", "buffer") else found.loose).append(one.value)
+    return found
+
+
+def devices_of(o: object) -> tuple[str, ...]:
+    """Devices of everything inside `o`, each once, in the order in which they are met."""
+    if is_tensor(o) or array_library(o) is not None:
+        return (device_of(o),)
+    if torch_class("tensor") is None:
+        return ()
+    with quiet():
+        return FactReader().devices(inside(o))
+
+
+def _inside_module(root: object) -> Inside:
+    """One loop written out: a model has thousands of modules, and calls would double the time.
+
+    tests/benchmarks/bench_inventory.py compares it with ``named_parameters()`` and ``named_buffers()``.
+    """
+    found = Inside()
+    tensors: dict[int, Any] = {}  # by id
+    seen = {id(root): root}
+    modules = [root]
+    parts: ClassParts = {}
+    others: deque[Visit] = deque()
+    own_dict = torch_class("module").__dict__["__dict__"].__get__  # `attributes`, for modules alone
+    prefix = _own_prefix(own_dict(root))
+    for module in modules:
+        held = own_dict(module)
+        for table in (held.get("_parameters"), held.get("_buffers")):
+            if table and _subclass(dict, type(table)):
+                for tensor in list(dict.values(table)):
+                    if tensor is not None:
+                        tensors[id(tensor)] = tensor
+        children = held.get("_modules")
+        values = list(dict.values(children)) if children and _subclass(dict, type(children)) else []
+        values += _plain_values(held, prefix)
+        part = parts.get(id(type(module))) or parts_of(type(module), parts)
+        values += [value for _, value in part[1].values]
+        for value in values:
+            if value is None or id(value) in seen:
+                continue
+            seen[id(value)] = value
+            if is_module(value):
+                modules.append(value)
+            elif is_tensor(value):
+                found.loose.append(value)
+            elif home_of(value) not in NO_TENSORS:
+                others.append(Visit(value, "", None, "", None, None, 1))
+    found.registered = list(tensors.values())
+    if others:
+        found.loose += (one.value for one in open_up(others, seen, MOST_MEMBERS, _DEPTH, MOST_MEMBERS))
+    if found.loose:
+        found.loose = [tensor for tensor in found.loose if id(tensor) not in tensors]
+    return found
+
+
+def _own_prefix(held: dict[str, Any]) -> list[str]:
+    """The names that `nn.Module.__init__` puts first into each module's ``__dict__``, as this torch has them."""
+    names = list(held)
+    end = 0
+    while end < len(names) and type(names[end]) is str and names[end] in _NOT_PLAIN:
+        end += 1
+    return names[:end]
+
+
+def _plain_values(held: dict[str, Any], prefix: list[str]) -> list[Any]:
+    """Of a module's ``__dict__``, what may hold a tensor and is not the module's own bookkeeping."""
+    own = len(prefix) if list(islice(held, len(prefix))) == prefix else 0
+    pairs = islice(list(dict.items(held)), own, None)
+    return [value for name, value in pairs if id(type(value)) not in LEAVES and plain_text(name) not in _NOT_PLAIN]
