@@ -1,0 +1,153 @@
+"""From an exception to a `Finding`: frames, what met, which of it is stray, where it came from, why."""
+
+from __future__ import annotations
+
+import ast
+from types import TracebackType
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.cells import CellHistory
+from ipydevice.diagnose import culprit, frames, special
+from ipydevice.diagnose.causes import Facts, classify
+from ipydevice.diagnose.culprit import Choice, holder_chain
+from ipydevice.diagnose.describe import describe
+from ipydevice.diagnose.finding import Finding, Operand, Site, Step, Stray
+from ipydevice.diagnose.frames import Frame, Sources
+from ipydevice.diagnose.holders import Holder
+from ipydevice.diagnose.locate import store_statement
+from ipydevice.diagnose.meeting import Candidate
+from ipydevice.diagnose.origin import Tracer
+from ipydevice.messages import Mismatch
+
+__all__ = ["Analysis", "describe"]
+
+HOST = "cpu"
+
+
+class Analysis:
+    """One error under examination; holds frames and tensors, so drop it when done."""
+
+    def __init__(
+        self, tb: TracebackType | None, mismatch: Mismatch, history: CellHistory, namespace: dict[str, Any]
+    ) -> None:
+        self.mismatch = mismatch
+        self.history = history
+        self.namespace = namespace
+        self.sources = Sources(history)
+        self.frames: list[Frame] = frames.collect(tb, self.sources)
+        self.tracer = Tracer(self.sources, self.frames, namespace)
+        self.choice = Choice()
+
+    def find_culprit(self) -> None:
+        """Which thing is on the wrong device; the dearest part, needed for the headline."""
+        self.choice = special.choose(self.frames, self.mismatch, self.tracer) or culprit.choose(
+            self.frames, self.mismatch, self.tracer
+        )
+
+    def finding(self) -> Finding | None:
+        """Everything known, for causes, fixes and description; None where no frame of the user's is left."""
+        users = [frame for frame in self.frames if frame.is_user]
+        if not users:
+            return None
+        last = users[-1]
+        assert last.source is not None
+        node = last.node if last.node is not None else last.source.tree
+        found = Finding(
+            mismatch=self.mismatch,
+            failed=Site(last.source, store_statement(last.source, node), last.frame),
+            history=self.history,
+            namespace=self.namespace,
+            operands=[_operand(candidate) for candidate in self.choice.met],
+            evidence=list(dict.fromkeys(self.choice.evidence))[:3],
+            host_required=self.choice.host_required,
+        )
+        choice = self.choice
+        if choice.stray is None:
+            found.cause = "no_accelerator" if self.mismatch.kind == "availability" else "unknown"
+            return found
+        owners = holder_chain(choice.stray, self.tracer)
+        found.stray = self._stray(choice.stray, owners)
+        found.other = _operand(choice.other) if choice.other is not None else None
+        found.target = self._target()
+        found.chain = choice.chain
+        found.owner_chain = self._owner_chain(owners)
+        found.cause = classify(Facts(found, self.tracer, owners))
+        found.confidence = "certain" if choice.margin >= 2.0 else "likely" if choice.margin >= 0.5 else "guess"
+        if self.mismatch.confidence == "reader" and found.confidence == "certain":
+            found.confidence = "likely"
+        return found
+
+    def _target(self) -> str | None:
+        choice = self.choice
+        assert choice.stray is not None
+        if choice.host_required:
+            return HOST
+        if choice.other is not None and choice.other.device is not None:
+            return choice.other.device
+        left = [name for name in self.mismatch.devices if name != choice.stray.device]
+        return left[0] if left else None
+
+    def _stray(self, candidate: Candidate, owners: list[Holder]) -> Stray:
+        source = candidate.frame.source
+        assert source is not None
+        holder = next((h for h in reversed(owners[:-1]) if type(h.value) not in (dict, list, tuple, set)), None)
+        attribute = owners[-1].path.removeprefix(holder.path).removeprefix(".") if holder is not None else ""
+        via = candidate.via or (str(owners[-1].via or "") if len(owners) > 1 else "")
+        kind = "module" if placement.is_module(candidate.value) else _kind(candidate, via)
+        return Stray(
+            site=Site(source, candidate.node, candidate.frame.frame),
+            member=candidate.member,
+            device=candidate.device or "",
+            kind=kind,
+            value=candidate.value,
+            known=candidate.known,
+            owner=holder.value if holder is not None else None,
+            attribute=attribute,
+            via=via,
+            path=self._path(candidate),
+        )
+
+    def _path(self, candidate: Candidate) -> str | None:
+        """The same object reached from the workspace."""
+        from ipydevice.diagnose.holders import find
+
+        if not candidate.known:
+            return None
+        chain = find(candidate.value, self.namespace.items())
+        return chain[-1].path if chain else None
+
+    def _owner_chain(self, owners: list[Holder]) -> list[Step]:
+        """How the object that holds the stray was made."""
+        holder = next((h for h in owners[:-1] if type(h.value) not in (dict, list, tuple, set)), None)
+        if holder is None:
+            return []
+        for name, live in self.namespace.items():
+            if live is holder.value and not name.startswith("_"):
+                for source in reversed(self.sources.all_cells()):
+                    if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(source.tree)):
+                        return self.tracer.trace(Site(source, ast.Name(name, ast.Load()), None))
+        return []
+
+
+def _kind(candidate: Candidate, via: str) -> str:
+    if via in ("parameter", "buffer"):
+        return via
+    if candidate.known and placement.is_parameter(candidate.value):
+        return "parameter"
+    if candidate.known and not placement.is_tensor(candidate.value):
+        return placement.kind_of(candidate.value) or "object"
+    return "tensor"
+
+
+def _operand(candidate: Candidate) -> Operand:
+    assert candidate.frame.source is not None
+    return Operand(
+        site=Site(candidate.frame.source, candidate.node, candidate.frame.frame),
+        expression=candidate.expression,
+        device=candidate.device,
+        value=candidate.value,
+        known=candidate.known,
+        kind="module" if candidate.via in ("parameter", "buffer") else "tensor",
+        role=candidate.role,
+    )

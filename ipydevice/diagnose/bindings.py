@@ -1,0 +1,266 @@
+"""Where names and attributes get their values, by syntax alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ipydevice.diagnose.source import FunctionNode, Source
+
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, *COMPREHENSIONS)
+
+BindingHow = Literal["assignment", "loop", "with", "import", "item", "define"]
+
+
+@dataclass(slots=True)
+class Binding:
+    """One place that gives a name, attribute or item its value."""
+
+    node: ast.stmt | ast.comprehension | ast.NamedExpr
+    how: BindingHow
+    value: ast.expr | None = None  # the matching right-hand side; the iterable of a loop
+    part: int | None = None  # which element of `value` it is, where an unpacking tells
+    method: FunctionNode | None = None  # for attributes: the method that sets it
+
+    @property
+    def line(self) -> int:
+        return self.value.lineno if isinstance(self.node, ast.comprehension) and self.value else self.node.lineno  # type: ignore[union-attr]
+
+
+def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that run in a scope itself, not in functions, classes or comprehensions inside it, in text order."""
+    body = scope.body if isinstance(scope, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else [scope]
+    stack: list[ast.AST] = list(reversed(body)) if isinstance(body, list) else [body]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, _SCOPES) and node is not scope:
+            continue
+        stack.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def of_name(scope: ast.AST, name: str) -> list[Binding]:
+    """The bindings of `name` in a module or function, in text order."""
+    return [binding for node in own_nodes(scope) for binding in _bind_name(node, name)]
+
+
+def _bind_name(node: ast.AST, name: str) -> Iterator[Binding]:
+    def is_name(target: ast.expr) -> bool:
+        return isinstance(target, ast.Name) and target.id == name
+
+    match node:
+        case ast.Import() | ast.ImportFrom():
+            if any((alias.asname or alias.name.split(".")[0]) == name for alias in node.names):
+                yield Binding(node, "import")
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if node.name == name:
+            yield Binding(node, "define")
+        case _:
+            yield from _bind(node, is_name)
+
+
+def _bind(node: ast.AST, matches: _Match) -> Iterator[Binding]:
+    match node:
+        case ast.Assign():
+            for target in node.targets:
+                yield from _unpack(node, target, node.value, matches, "assignment")
+        case ast.AnnAssign() | ast.AugAssign() if matches(node.target):
+            yield Binding(node, "assignment", node.value)
+        case ast.For() | ast.AsyncFor():
+            yield from _unpack(node, node.target, node.iter, matches, "loop")
+        case ast.With() | ast.AsyncWith():
+            for item in node.items:
+                if item.optional_vars is not None:
+                    yield from _unpack(node, item.optional_vars, item.context_expr, matches, "with")
+        case ast.NamedExpr() if matches(node.target):
+            yield Binding(node, "assignment", node.value)
+
+
+class _Match:
+    """Type of a test of assignment targets."""
+
+    def __call__(self, target: ast.expr) -> bool: ...
+
+
+def _unpack(
+    node: ast.stmt | ast.comprehension, target: ast.expr, given: ast.expr, matches: _Match, how: BindingHow
+) -> Iterator[Binding]:
+    if matches(target):
+        yield Binding(node, how, given)
+        return
+    if isinstance(target, ast.Starred):
+        yield from _unpack(node, target.value, given, matches, how)
+        return
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return
+    for position, part in enumerate(target.elts):
+        paired = given
+        known: int | None = position
+        if how == "assignment" and isinstance(given, (ast.Tuple, ast.List)) and len(given.elts) == len(target.elts):
+            paired, known = given.elts[position], None
+        for found in _unpack(node, part, paired, matches, how):
+            found.part = known if found.part is None else found.part
+            yield found
+
+
+def of_comprehension(comp: Comprehension, name: str) -> Binding | None:
+    """The generator of a comprehension that gives `name` its values."""
+
+    def is_name(target: ast.expr) -> bool:
+        return isinstance(target, ast.Name) and target.id == name
+
+    for generator in comp.generators:
+        for found in _unpack(generator, generator.target, generator.iter, is_name, "loop"):
+            return found
+    return None
+
+
+def of_attribute(cls: ast.ClassDef, name: str) -> list[Binding]:
+    """Where the methods of a class, or its body, set attribute `name` of the instance."""
+    found: list[Binding] = []
+    for statement in cls.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            params = parameters(statement)
+            if params:
+                found += _set_in_method(statement, params[0], name)
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            found += list(_bind_name(statement, name))
+    return found
+
+
+def _set_in_method(method: FunctionNode, me: str, name: str) -> Iterator[Binding]:
+    def is_attribute(target: ast.expr) -> bool:
+        match target:
+            case ast.Attribute(value=ast.Name(id=base), attr=attr):
+                return base == me and attr == name
+            case ast.Subscript(value=inner):  # self.cache[key] = ...
+                return is_attribute(inner)
+        return False
+
+    for node in own_nodes(method):
+        for binding in _bind(node, is_attribute):
+            binding.method = method
+            yield binding
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=receiver, attr=verb)) as call):
+                given: ast.expr | None = None
+                if verb in ("append", "add", "appendleft", "insert", "extend", "update") and is_attribute(receiver):
+                    given = call.args[-1] if call.args else None
+                elif verb in ("register_buffer", "register_parameter", "add_module", "__setattr__") and len(call.args) > 1:
+                    key = call.args[0]
+                    given = call.args[1] if isinstance(key, ast.Constant) and key.value == name else None
+                if given is not None:
+                    yield Binding(node, "item", given, method=method)
+            case ast.Expr(value=ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value=key), given])) if key == name:
+                yield Binding(node, "assignment", given, method=method)
+
+
+def of_target(scope: ast.AST, text: str) -> list[Binding]:
+    """Where ``obj.attr = ...`` or ``d["key"] = ...`` with exactly this (normalised) text is assigned or filled."""
+
+    def is_target(target: ast.expr) -> bool:
+        return isinstance(target, (ast.Attribute, ast.Subscript)) and ast.unparse(target) == text
+
+    found: list[Binding] = []
+    for node in own_nodes(scope):
+        found += list(_bind(node, is_target))
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=receiver, attr="append"), args=[given])):
+                if ast.unparse(receiver) == text:
+                    found.append(Binding(node, "item", given))
+    return found
+
+
+def fills(scope: ast.AST, name: str) -> list[Binding]:
+    """Where a container of this name is filled: ``xs.append(v)``, ``xs += [v]``, ``d[k] = v``."""
+
+    def is_item(target: ast.expr) -> bool:
+        return isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id == name
+
+    found: list[Binding] = []
+    for node in own_nodes(scope):
+        for binding in _bind(node, is_item):
+            binding.how = "item"
+            found.append(binding)
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=base), attr="append" | "add" | "extend"), args=[given]):
+                if base == name:
+                    found.append(Binding(ast.Expr(node), "item", given))
+    return found
+
+
+def parameters(function: FunctionNode) -> list[str]:
+    """Names of all parameters, in order; ``*args`` and ``**kwargs`` last."""
+    args = function.args
+    names = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+    return names + [arg.arg for arg in (args.vararg, args.kwarg) if arg is not None]
+
+
+def default_of(function: FunctionNode, name: str) -> ast.expr | None:
+    """The default value of a parameter."""
+    args = function.args
+    positional = [*args.posonlyargs, *args.args]
+    for arg, default in zip(reversed(positional), reversed(args.defaults), strict=False):
+        if arg.arg == name:
+            return default
+    for arg, kw_default in zip(args.kwonlyargs, args.kw_defaults, strict=False):
+        if arg.arg == name:
+            return kw_default
+    return None
+
+
+def argument_for(call: ast.Call, function: FunctionNode, name: str, bound: bool) -> ast.expr | None:
+    """The expression that a call gives for parameter `name`; `bound` when the first parameter is not written."""
+    for kw in call.keywords:
+        if kw.arg == name:
+            return kw.value
+    args = function.args
+    positional = [arg.arg for arg in (*args.posonlyargs, *args.args)][1 if bound else 0 :]
+    if name in positional:
+        position = positional.index(name)
+        before = call.args[: position + 1]
+        if len(before) > position and not any(isinstance(arg, ast.Starred) for arg in before):
+            return before[position]
+    return None
+
+
+def returns(function: FunctionNode) -> list[ast.expr]:
+    """The expressions that a function returns or yields, in text order."""
+    if isinstance(function, ast.Lambda):
+        return [function.body]
+    found = []
+    for node in own_nodes(function):
+        if isinstance(node, (ast.Return, ast.Yield)) and node.value is not None:
+            found.append(node.value)
+    return found
+
+
+def calls(tree: ast.AST, name: str) -> list[ast.Call]:
+    """Calls of a function, method or class by its last name, in text order."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            func = node.func
+            if (isinstance(func, ast.Name) and func.id == name) or (isinstance(func, ast.Attribute) and func.attr == name):
+                found.append(node)
+    return sorted(found, key=lambda call: (call.lineno, call.col_offset))
+
+
+def latest(found: list[Binding], source: Source, use: ast.AST) -> Binding | None:
+    """The binding in force where `use` stands: the last one above it, or in a loop around both the last of all."""
+    around = [use, *source.ancestors(use)]
+    line = getattr(use, "lineno", 0)
+    above = [
+        binding
+        for binding in found
+        if (binding.node not in around and binding.line <= line)
+        or (binding.how in ("loop", "with") and binding.node in around and use is not binding.value)
+    ]
+    if above:
+        return above[-1]
+    loops = [node for node in around if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
+    later = [binding for binding in found if any(loop in source.ancestors(binding.node) for loop in loops)]
+    return later[-1] if later else None

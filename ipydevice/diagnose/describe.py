@@ -1,0 +1,199 @@
+"""A live `Finding` turned into strings and numbers: the `Diagnosis` that every view shows."""
+
+from __future__ import annotations
+
+import ast
+
+from ipydevice import placement
+from ipydevice.diagnose.finding import Finding, Operand, Site, Stray
+from ipydevice.diagnose.source import Source
+from ipydevice.diagnose.words import EXPLANATIONS, HABITS
+from ipydevice.diagnosis import Diagnosis, Fix, Mark, Place, Row, Subject
+from ipydevice.messages import Mismatch
+
+MOST_ROWS = 300
+
+
+def describe(finding: Finding, fixes: list[Fix], rows: list[Row], notes: list[str]) -> Diagnosis:
+    """The Diagnosis of a finding; holds nothing alive."""
+    mismatch, stray = finding.mismatch, finding.stray
+    failed = place(finding.failed)
+    culprit = _subject_of_stray(stray) if stray is not None else None
+    other = _other(finding)
+    origin_site = finding.origin.site if finding.origin is not None else None
+    cell = finding.failed.source.cell
+    return Diagnosis(
+        message=mismatch.text,
+        family=mismatch.family,
+        message_id=mismatch.id,
+        headline=headline(finding),
+        devices=mismatch.devices,
+        op=mismatch.op,
+        failed=failed,
+        failed_cell_source=cell.raw if cell is not None else None,
+        marks=_marks(finding),
+        culprit=culprit,
+        other=other,
+        origin=place(origin_site) if origin_site is not None else None,
+        cause=finding.cause,
+        confidence=finding.confidence,
+        evidence=tuple(finding.evidence[:3]),
+        explanation=_explanation(finding),
+        habit=HABITS.get(finding.cause, ""),
+        fixes=tuple(fixes),
+        placements=tuple(rows[:MOST_ROWS]),
+        placements_left=max(0, len(rows) - MOST_ROWS),
+        notes=tuple([*([f"Not your code: {finding.library}"] if finding.library else []), *notes, *_twins(finding)]),
+    )
+
+
+def describe_text(mismatch: Mismatch, notes: list[str]) -> Diagnosis:
+    """What the text alone tells, where no frame of the user's is left."""
+    devices = " and ".join(mismatch.devices)
+    innermost = mismatch.frames[-1] if mismatch.frames else None
+    failed = Place(file=innermost.file, line=innermost.line, source=innermost.source, function=innermost.function) if innermost else Place()
+    return Diagnosis(
+        message=mismatch.text,
+        family=mismatch.family,
+        message_id=mismatch.id,
+        headline=f"{mismatch.argument or 'a tensor'}: {devices} meet" if devices else mismatch.text.splitlines()[0],
+        devices=mismatch.devices,
+        op=mismatch.op,
+        failed=failed,
+        cause="no_accelerator" if mismatch.kind == "availability" else "unknown",
+        explanation=EXPLANATIONS["no_accelerator"] if mismatch.kind == "availability" else mismatch.meaning,
+        notes=tuple([*mismatch.unknown, *notes]),
+    )
+
+
+def headline(finding: Finding) -> str:
+    """``labels is on cpu, logits is on cuda:0``"""
+    stray, other = finding.stray, finding.other
+    if stray is None:
+        first = finding.mismatch.text.strip().splitlines()
+        return first[0] if first else finding.mismatch.family
+    mine = f"{stray.expression} is on {stray.device}"
+    if finding.host_required:
+        return f"{mine}, it has to be on {finding.target}"
+    if other is not None and other.device:
+        return f"{mine}, {other.expression} is on {other.device}"
+    return f"{mine}, it should be on {finding.target}" if finding.target else mine
+
+
+def place(site: Site) -> Place:
+    """The line on which a node begins."""
+    source = site.source
+    line = getattr(site.node, "lineno", None)
+    if isinstance(site.node, ast.comprehension):
+        line = site.node.iter.lineno
+    function = source.function(site.node)
+    return Place(
+        cell=source.cell.number if source.cell is not None else None,
+        cell_id=source.cell.cell_id if source.cell is not None else None,
+        file=source.file,
+        line=source.raw_line(line) if line is not None else None,
+        source=source.line_text(line) if line is not None else "",
+        function=getattr(function, "name", None),
+    )
+
+
+def _subject_of_stray(stray: Stray) -> Subject:
+    is_tensor = stray.known and placement.is_tensor(stray.value)
+    return Subject(
+        expression=stray.expression,
+        device=stray.device,
+        kind=stray.kind,
+        path=stray.path,
+        shape=placement.shape_of(stray.value) if is_tensor else None,
+        dtype=placement.dtype_of(stray.value) if is_tensor else None,
+        place=place(stray.site),
+    )
+
+
+def _other(finding: Finding) -> Subject | None:
+    other = finding.other
+    if finding.host_required or finding.mismatch.family == "generator" and other is None:
+        return Subject(expression="the host", device="cpu (required)", kind="rule", place=place(finding.failed))
+    if other is None or other.device is None:
+        return None
+    is_tensor = other.known and placement.is_tensor(other.value)
+    return Subject(
+        expression=other.expression,
+        device=other.device,
+        kind=other.kind,
+        shape=placement.shape_of(other.value) if is_tensor else None,
+        dtype=placement.dtype_of(other.value) if is_tensor else None,
+        place=place(other.site) if other.site is not None else Place(),
+    )
+
+
+def _marks(finding: Finding) -> tuple[Mark, ...]:
+    """The operands that stand on the failing line, by columns of that line without its indentation."""
+    source = finding.failed.source
+    line = getattr(finding.failed.node, "lineno", None)
+    if line is None or not 0 < line <= len(source.lines):
+        return ()
+    indent = len(source.lines[line - 1]) - len(source.lines[line - 1].lstrip())
+    found: dict[tuple[int, int], Mark] = {}
+    for operand in finding.operands:
+        site = operand.site
+        node = site.node if site is not None else None
+        if site is None or site.source is not source or not isinstance(node, ast.expr) or operand.device is None:
+            continue
+        if node.lineno != line or node.end_lineno != line:
+            continue
+        start = _column(source, line, node.col_offset) - indent
+        end = _column(source, line, node.end_col_offset or 0) - indent
+        mark = _mark(operand, start, end, finding)
+        if (start, end) not in found or mark.stray:
+            found[start, end] = mark
+    return tuple(sorted(found.values(), key=lambda mark: mark.start))
+
+
+def _column(source: Source, line: int, offset: int) -> int:
+    return source.column(line, offset)
+
+
+def _mark(operand: Operand, start: int, end: int, finding: Finding) -> Mark:
+    is_tensor = operand.known and placement.is_tensor(operand.value)
+    stray = finding.stray
+    same_device = stray is not None and operand.device == stray.device
+    return Mark(
+        start=start,
+        end=end,
+        device=operand.device or "?",
+        expression=operand.expression,
+        shape=placement.shape_of(operand.value) if is_tensor else None,
+        dtype=placement.dtype_of(operand.value) if is_tensor else None,
+        stray=same_device,
+    )
+
+
+def _explanation(finding: Finding) -> str:
+    stray = finding.stray
+    if stray is None:
+        return EXPLANATIONS["no_accelerator"] if finding.cause == "no_accelerator" else finding.mismatch.meaning
+    origin = finding.origin.site if finding.origin is not None else stray.site
+    at = place(origin)
+    return EXPLANATIONS.get(finding.cause, EXPLANATIONS["unknown"]).format(
+        stray=stray.expression,
+        other=finding.other.expression if finding.other is not None else "the rest",
+        device=stray.device,
+        target=finding.target or "the other device",
+        origin=at.source,
+        where=str(at),
+        owner=type(stray.owner).__name__ if stray.owner is not None else "the object",
+        kind=stray.kind,
+        attribute=stray.attribute or stray.expression,
+    )
+
+
+def _twins(finding: Finding) -> list[str]:
+    cell = finding.failed.source.cell
+    if cell is None:
+        return []
+    others = {twin.number for twin in finding.history.twins(cell) if twin.cell_id != cell.cell_id or cell.cell_id is None}
+    others.discard(cell.number)
+    if not others or cell.cell_id is None:
+        return []
+    return ["the same text also ran as " + ", ".join(f"In [{n}]" for n in sorted(others))]

@@ -1,0 +1,215 @@
+"""What met in the failing call: every tensor that takes part, by the user's name for it.
+
+A `Candidate` is a tensor (or the expression whose result it was) together with the
+expression in one frame's text that reaches it: ``x``, ``loss_fn`` + ``.weight``,
+``batch`` + ``['mask']``.  Objects are looked into by structure only.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.diagnose import locate
+from ipydevice.diagnose.evaluate import MISSING, VIEWS, Scope, device, value
+from ipydevice.diagnose.frames import Frame
+from ipydevice.placement.kinds import is_a
+
+INSIDE_LIMIT = 3000  # tensors looked at inside one object
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A tensor that took part, by the text that reaches it in one frame."""
+
+    frame: Frame
+    node: ast.expr
+    role: str
+    device: str | None
+    member: str = ""  # path below the node: ".weight", "['mask']"
+    value: Any = None
+    known: bool = False  # value is the live object
+    via: str = ""  # how its owner holds it: parameter, buffer, attribute, item, state
+    owner: Any = None
+    attribute: str = ""
+    root: Any = None  # the live object that `node` denotes, when `member` is not empty
+    result: bool = False  # the node is a call or operation whose result is kept nowhere
+
+    @property
+    def expression(self) -> str:
+        assert self.frame.source is not None
+        return self.frame.source.segment(self.node) + self.member
+
+    @property
+    def line(self) -> int:
+        return self.node.lineno
+
+
+def candidates(frame: Frame, below: Frame | None) -> list[Candidate]:
+    """All that met in the running node of a user's frame; `below` is the frame that it called."""
+    source = frame.source
+    if source is None or frame.node is None:
+        return []
+    node = locate.store_statement(source, frame.node)
+    passed = passed_values(node, frame, below) if below is not None else {}
+    found: list[Candidate] = []
+    for expr, role in locate.operands(node):
+        found += _expand(frame, expr, role, passed)
+    return found
+
+
+def _expand(frame: Frame, expr: ast.expr, role: str, passed: dict[ast.expr, Any]) -> list[Candidate]:
+    live = value(expr, frame.scope)
+    if live is MISSING and expr in passed:
+        live = passed[expr]
+    if live is not MISSING:
+        return list(_inside(frame, expr, role, live))
+    match expr:
+        case ast.Starred():
+            return _expand(frame, expr.value, role, passed)
+        case ast.Tuple() | ast.List():
+            return [found for part in expr.elts for found in _expand(frame, part, role, passed)]
+        case ast.Dict():
+            return [found for part in expr.values for found in _expand(frame, part, role, passed)]
+        case ast.IfExp():
+            return _expand(frame, expr.body, role, passed) + _expand(frame, expr.orelse, role, passed)
+        case ast.NamedExpr():
+            return _expand(frame, expr.value, role, passed)
+        case ast.ListComp() | ast.GeneratorExp():
+            made = value(expr.generators[0].iter, frame.scope)
+            if made is not MISSING and isinstance(expr.elt, ast.Name):
+                return list(_inside(frame, expr.generators[0].iter, role, made))
+        case ast.Attribute() if role == "callee":
+            return []  # a method: its receiver is an operand of its own
+        case ast.Lambda() | ast.Constant() | ast.JoinedStr() | ast.Slice():
+            return []
+    base = view_of(expr)
+    if base is not expr:
+        inner = _expand(frame, base, role, passed)
+        if inner and not (len(inner) == 1 and inner[0].result):
+            return inner
+    return [Candidate(frame, expr, role, device(expr, frame.scope), result=True)]
+
+
+def view_of(expr: ast.expr) -> ast.expr:
+    """``self.pe`` of ``self.pe[:, :n].unsqueeze(0)``: whose storage or values the expression shows."""
+    while True:
+        match expr:
+            case ast.Subscript(value=inner):
+                expr = inner
+            case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name in VIEWS:
+                expr = inner
+            case ast.Attribute(value=inner, attr=name) if name in VIEWS:
+                expr = inner
+            case ast.UnaryOp(op=ast.USub() | ast.Invert(), operand=inner):
+                expr = inner
+            case _:
+                return expr
+
+
+def _inside(frame: Frame, expr: ast.expr, role: str, live: Any) -> Iterator[Candidate]:
+    """The tensors that `expr` is or holds."""
+    if placement.is_tensor(live):
+        yield Candidate(frame, expr, role, placement.device_of(live), value=live, known=True)
+        return
+    if inspect.isfunction(live) and role in ("callee", "receiver") and frame.source is not None:
+        return  # its body is in a frame of its own, if it matters
+    if inspect.ismodule(live) or inspect.isclass(live) or inspect.isbuiltin(live):
+        return
+    if is_a(live, "generator"):
+        yield Candidate(frame, expr, role, str(live.device), value=live, known=True)
+        return
+    subject = live.__self__ if inspect.ismethod(live) else live
+    for inner in islice(placement.walk(subject, limit=INSIDE_LIMIT), INSIDE_LIMIT):
+        yield Candidate(
+            frame,
+            expr,
+            role,
+            placement.device_of(inner.value),
+            member=inner.path,
+            value=inner.value,
+            known=True,
+            via=inner.via,
+            owner=inner.owner,
+            attribute=inner.attribute,
+            root=subject,
+        )
+
+
+def passed_values(node: ast.AST, frame: Frame, below: Frame) -> dict[ast.expr, Any]:
+    """Values of a call's arguments, read from the parameters of the frame that it entered.
+
+    This tells the value of an argument that has no name: ``window=torch.hann_window(n)``.
+    """
+    call = node if isinstance(node, ast.Call) else next((n for n in ast.walk(node) if isinstance(n, ast.Call)), None)
+    if call is None:
+        return {}
+    code = below.frame.f_code
+    names = code.co_varnames
+    positional = list(names[: code.co_argcount])
+    held = below.frame.f_locals
+    bound = 1 if positional and positional[0] in ("self", "cls") else 0
+    if isinstance(value(call.func, frame.scope), type):  # __init__
+        bound = 1
+    rest = held.get(names[code.co_argcount + code.co_kwonlyargcount], ()) if code.co_flags & inspect.CO_VARARGS else ()
+    extra_at = code.co_argcount + code.co_kwonlyargcount + (1 if code.co_flags & inspect.CO_VARARGS else 0)
+    extra = held.get(names[extra_at], {}) if code.co_flags & inspect.CO_VARKEYWORDS else {}
+    told: dict[ast.expr, Any] = {}
+    takes = positional[bound:]
+    for position, arg in enumerate(call.args):
+        if isinstance(arg, ast.Starred):
+            break
+        if position < len(takes):
+            told[arg] = held.get(takes[position], MISSING)
+        elif type(rest) is tuple and position - len(takes) < len(rest):
+            told[arg] = rest[position - len(takes)]
+    for kw in call.keywords:
+        if kw.arg in held:
+            told[kw.value] = held[kw.arg]
+        elif kw.arg is not None and type(extra) is dict and kw.arg in extra:
+            told[kw.value] = extra[kw.arg]
+    if bound and positional and not isinstance(call.func, ast.Attribute):
+        told[call.func] = held.get(positional[0], MISSING)
+    return {expr: live for expr, live in told.items() if live is not MISSING}
+
+
+def library_operands(frames: list[Frame]) -> list[tuple[str, Any]]:
+    """The tensors of the innermost library frame's running expression: (its name there, tensor)."""
+    if not frames or frames[-1].is_user:
+        return []
+    frame = frames[-1]
+    found = list(_library_tensors(frame.node, frame.scope))
+    if len({placement.device_of(tensor) for _, tensor in found}) > 1:
+        return found
+    names = [(name, live) for name, live in dict.items(frame.frame.f_locals) if name != "self"]
+    for name, live in names:
+        if placement.is_tensor(live):
+            found.append((name, live))
+        elif type(live) in (list, tuple):
+            found += [(name, part) for part in live if placement.is_tensor(part)]
+    return found
+
+
+def _library_tensors(node: ast.AST | None, scope: Scope) -> Iterator[tuple[str, Any]]:
+    for expr, role in locate.operands(node):
+        live = value(expr, scope)
+        name = expr.attr if isinstance(expr, ast.Attribute) else getattr(expr, "id", role)
+        if placement.is_tensor(live):
+            yield name, live
+        elif type(live) in (list, tuple):
+            yield from ((name, part) for part in live if placement.is_tensor(part))
+
+
+def fill_by_elimination(found: list[Candidate], devices: tuple[str, ...]) -> list[Candidate]:
+    """Give unknown results the one device of the message that nobody else is on."""
+    seen = {candidate.device for candidate in found if candidate.device is not None}
+    missing = [name for name in dict.fromkeys(devices) if name not in seen]
+    unknown = [candidate for candidate in found if candidate.device is None]
+    if len(missing) != 1 or len(unknown) != 1:
+        return found
+    return [replace(c, device=missing[0]) if c.device is None else c for c in found]

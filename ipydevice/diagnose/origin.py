@@ -1,0 +1,411 @@
+"""Where a value came from: step by step from the place of failure to the place where it was made.
+
+Inside a function the way leads over its assignments, loops and parameters; a parameter
+leads to the call in the frame outside, or, where that frame is gone, to a call in the
+cells; a global name leads to the cells in the order in which they ran, the latest first.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.diagnose import bindings, locate
+from ipydevice.diagnose.bindings import Binding
+from ipydevice.diagnose.evaluate import MISSING, Scope, call_name, device, value
+from ipydevice.diagnose.finding import How, Site, Step
+from ipydevice.diagnose.frames import Frame, Sources, is_library
+from ipydevice.diagnose.meeting import view_of
+from ipydevice.diagnose.source import FunctionNode, Source
+
+LONGEST = 16  # steps of one chain: a bound by count, never by the clock
+
+
+class Tracer:
+    """Follows values backwards through the frames of one error and the cells that ran."""
+
+    def __init__(self, sources: Sources, frames: list[Frame], namespace: dict[str, Any]) -> None:
+        self.sources = sources
+        self.frames = [frame for frame in frames if frame.is_user]
+        self.namespace = namespace
+        self.workspace = Scope.of_namespace(namespace)
+
+    def trace(self, site: Site, stray_device: str | None = None) -> list[Step]:
+        """The steps from an expression outwards; the last one is the origin."""
+        steps: list[Step] = []
+        seen: set[int] = set()
+        here: Site | None = site
+        while here is not None and len(steps) < LONGEST:
+            step = self._step(here, stray_device)
+            if step is None or id(step.site.node) in seen:
+                break
+            seen.add(id(step.site.node))
+            steps.append(step)
+            here = Site(step.site.source, step.value, step.site.frame) if step.value is not None else None
+        return steps
+
+    def scope(self, site: Site) -> Scope:
+        return Scope.of_frame(site.frame) if site.frame is not None else self.workspace
+
+    # One step ------------------------------------------------------------------------------
+
+    def _step(self, site: Site, stray_device: str | None) -> Step | None:
+        node = view_of(site.node) if isinstance(site.node, ast.expr) else site.node
+        if isinstance(site.node, ast.Subscript):
+            filled = self._of_target(site, site.node)
+            if filled is not None:
+                return filled
+        match node:
+            case ast.Name():
+                return self._of_name(site, node)
+            case ast.Attribute():
+                return self._of_attribute(site, node)
+            case ast.Call():
+                return self._of_call(site, node, stray_device)
+            case ast.BinOp():
+                side = self._guilty_side(site, (node.left, node.right), stray_device)
+                return None if side is None else self._step(Site(site.source, side, site.frame), stray_device)
+            case ast.NamedExpr():
+                return Step("assignment", Site(site.source, node, site.frame), node.value)
+            case ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
+                return self._step(Site(site.source, node.elt, site.frame), stray_device)
+            case ast.Tuple() | ast.List():
+                side = self._guilty_side(site, tuple(node.elts), stray_device)
+                return None if side is None else self._step(Site(site.source, side, site.frame), stray_device)
+        return None
+
+    def _guilty_side(self, site: Site, sides: tuple[ast.expr, ...], stray_device: str | None) -> ast.expr | None:
+        scope = self.scope(site)
+        return next((side for side in sides if stray_device and device(side, scope) == stray_device), None)
+
+    def _of_name(self, site: Site, node: ast.Name) -> Step | None:
+        source, name = site.source, node.id
+        inner: ast.AST = node
+        for outer in source.ancestors(node):
+            if isinstance(outer, bindings.COMPREHENSIONS):
+                loop = bindings.of_comprehension(outer, name)
+                if loop is not None and inner not in outer.generators[:1]:
+                    return Step("loop", Site(source, outer, site.frame), loop.value)
+            inner = outer
+        function = source.function(node)
+        frame = site.frame
+        nested = False
+        while function is not None:
+            binding = bindings.latest(bindings.of_name(function, name), source, node)
+            is_parameter = name in bindings.parameters(function)
+            if binding is not None and not (is_parameter and binding.line >= node.lineno and binding.how == "assignment"):
+                return self._binding_step(binding, source, frame)
+            if is_parameter:
+                return self._of_parameter(source, function, name, frame, closure=nested)
+            function = source.function(function)
+            nested = True
+            frame = self._live_frame(source, function) if function is not None else None
+        return self._of_global(site, name)
+
+    def _binding_step(self, binding: Binding, source: Source, frame: FrameType | None, how: How | None = None) -> Step:
+        if binding.how == "define":
+            return Step("assignment", Site(source, binding.node, frame))
+        kind: How = how or ("with" if binding.how == "with" else "import" if binding.how == "import" else binding.how)
+        given = binding.value
+        if binding.part is not None and isinstance(given, ast.Tuple) and binding.part < len(given.elts):
+            given = given.elts[binding.part]
+        return Step(kind, Site(source, binding.node, frame), given)
+
+    # Parameters ----------------------------------------------------------------------------
+
+    def _live_frame(self, source: Source, function: FunctionNode | None) -> FrameType | None:
+        found = self._frame_of(source, function)
+        return found.frame if found is not None else None
+
+    def _frame_of(self, source: Source, function: FunctionNode | None) -> Frame | None:
+        """The live frame that runs this function, the innermost."""
+        if function is None:
+            return None
+        lines = {function.lineno, *(item.lineno for item in getattr(function, "decorator_list", ()))}
+        name = getattr(function, "name", "<lambda>")
+        for frame in reversed(self.frames):
+            code = frame.frame.f_code
+            if frame.source is source and code.co_name == name and code.co_firstlineno in lines:
+                return frame
+        return None
+
+    def _of_parameter(
+        self, source: Source, function: FunctionNode, name: str, frame: FrameType | None, *, closure: bool
+    ) -> Step | None:
+        how: How = "closure" if closure else "argument"
+        live = next((f for f in self.frames if f.frame is frame), None) or self._frame_of(source, function)
+        if live is not None:
+            given = self._argument_in_caller(live, function, name)
+            if given is not None:
+                return Step(how, *given)
+        called = self._call_in_cells(source, function, name)
+        if called is not None:
+            return Step(how, *called)
+        default = bindings.default_of(function, name)
+        if default is not None:
+            return Step("closure", Site(source, default, None), default)
+        return None
+
+    def _argument_in_caller(self, live: Frame, function: FunctionNode, name: str) -> tuple[Site, ast.expr] | None:
+        """The call in the next frame of the user's outside, and the expression it passes for the parameter."""
+        at = self.frames.index(live)
+        if at == 0:
+            return None
+        caller = self.frames[at - 1]
+        if caller.source is None or caller.node is None:
+            return None
+        passed = value(ast.Name(name), live.scope)
+        node = locate.store_statement(caller.source, caller.node)
+        call = node if isinstance(node, ast.Call) else None
+        site = Site(caller.source, node, caller.frame)
+        if call is not None:
+            given = bindings.argument_for(call, function, name, self._is_bound(live, function, call))
+            if given is not None:
+                live_there = value(given, caller.scope)
+                if live_there is MISSING or passed is MISSING or live_there is passed or placement.is_tensor(passed):
+                    return site, given
+        for expr in ast.walk(node):  # through *args, partial, library frames: by identity
+            if isinstance(expr, ast.expr) and passed is not MISSING and value(expr, caller.scope) is passed:
+                return site, expr
+        return None
+
+    @staticmethod
+    def _is_bound(live: Frame, function: FunctionNode, call: ast.Call) -> bool:
+        names = bindings.parameters(function)
+        return bool(names) and names[0] in ("self", "cls") and "." in live.function
+
+    def _call_in_cells(self, source: Source, function: FunctionNode, name: str) -> tuple[Site, ast.expr] | None:
+        """The latest call of a function whose frame is gone, in the cells or in its own file."""
+        cls = source.class_of(function)
+        is_init = cls is not None and getattr(function, "name", "") == "__init__"
+        called = cls.name if is_init and cls is not None else getattr(function, "name", "")
+        if not called:
+            return None
+        names = bindings.parameters(function)
+        bound = bool(names) and names[0] in ("self", "cls") and cls is not None
+        for other in self._texts(source):
+            for call in reversed(bindings.calls(other.tree, called)):
+                given = bindings.argument_for(call, function, name, bound)
+                if given is not None:
+                    return Site(other, call, self._frame_running(other, call)), given
+        return None
+
+    def _texts(self, first: Source) -> Iterator[Source]:
+        """Cells that ran, the latest first, each text once; then a user's file."""
+        seen: set[str] = set()
+        for source in reversed(self.sources.all_cells()):
+            if source.raw not in seen:
+                seen.add(source.raw)
+                yield source
+        if first.file is not None:
+            yield first
+
+    def _frame_running(self, source: Source, node: ast.AST) -> FrameType | None:
+        """The live frame in which a node of some text would run, if there is one."""
+        function = source.function(node)
+        if function is not None:
+            return self._live_frame(source, function)
+        return next((f.frame for f in self.frames if f.source is source and f.function == "<module>"), None)
+
+    # Global names --------------------------------------------------------------------------
+
+    def _of_global(self, site: Site, name: str) -> Step | None:
+        for source, until in self._module_texts(site):
+            binding = _in_force(bindings.of_name(source.tree, name), source, until)
+            if binding is None:
+                binding = self._by_global_statement(source, name)
+            if binding is not None:
+                return self._binding_step(binding, source, self._frame_running(source, binding.node))
+        return None
+
+    @staticmethod
+    def _by_global_statement(source: Source, name: str) -> Binding | None:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Global) and name in node.names:
+                function = source.function(node)
+                found = bindings.of_name(function, name) if function is not None else []
+                if found:
+                    return found[-1]
+        return None
+
+    def _module_texts(self, site: Site) -> Iterator[tuple[Source, ast.AST | None]]:
+        """Texts whose top level may bind a global of `site`'s text, the latest first.
+
+        With each comes the node up to which it has run; None: it ran to its end.
+        """
+        here = site.source
+        at_top = isinstance(site.node, (ast.expr, ast.stmt)) and here.function(site.node) is None
+        if here.file is not None:
+            yield here, site.node if at_top else None
+            return
+        cells = self.sources.all_cells()
+        running = self.frames[0] if self.frames else None
+        if at_top:
+            yield here, site.node
+            cells = cells[: cells.index(here)] if here in cells else cells
+        elif running is not None and running.source is not None and running.source.cell is not None:
+            yield running.source, running.node
+        for source in reversed(cells):
+            if running is None or source is not running.source:
+                yield source, None
+
+    # Attributes and items ------------------------------------------------------------------
+
+    def _of_target(self, site: Site, node: ast.expr) -> Step | None:
+        """Where exactly this attribute or item was assigned, in the same function or at a cell's top level."""
+        text = ast.unparse(node)
+        function = site.source.function(node)
+        if function is not None and not isinstance(function, ast.Lambda):
+            binding = bindings.latest(bindings.of_target(function, text), site.source, site.node)
+            if binding is not None:
+                return self._binding_step(binding, site.source, site.frame, "item")
+        for source, until in self._module_texts(site):
+            binding = _in_force(bindings.of_target(source.tree, text), source, until)
+            if binding is not None:
+                how: How = "attribute" if isinstance(node, ast.Attribute) else "item"
+                return self._binding_step(binding, source, self._frame_running(source, binding.node), how)
+        return None
+
+    def _of_attribute(self, site: Site, node: ast.Attribute) -> Step | None:
+        assigned = self._of_target(site, node)
+        if assigned is not None and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            return assigned
+        owner = value(node.value, self.scope(site))
+        if owner is not MISSING and isinstance(owner, type(ast)):
+            return None
+        if owner is not MISSING:
+            step = self.of_attribute_of(owner, node.attr)
+            if step is not None:
+                return step
+        else:
+            cls = site.source.class_of(node)
+            if cls is not None:
+                chosen = _most_telling(bindings.of_attribute(cls, node.attr))
+                if chosen is not None:
+                    return self._binding_step(chosen, site.source, None, "attribute")
+        return assigned or self._step(Site(site.source, node.value, site.frame), None)
+
+    def of_attribute_of(self, owner: Any, name: str) -> Step | None:
+        """Where attribute `name` of a live object was set: on it in a cell, or by a method of its class."""
+        for source in self._texts_of_cells():
+            for node in bindings.own_nodes(source.tree):
+                if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+                    continue
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    if (
+                        isinstance(target, ast.Attribute)
+                        and target.attr == name
+                        and value(target.value, self.workspace) is owner
+                    ):
+                        return Step("attribute", Site(source, node, self._frame_running(source, node)), node.value)
+        for source, cls in self.classes_of(owner):
+            binding = _most_telling(bindings.of_attribute(cls, name))
+            if binding is not None:
+                live = self._live_frame(source, binding.method)
+                return self._binding_step(binding, source, live, "attribute")
+        return None
+
+    def _texts_of_cells(self) -> list[Source]:
+        return list(reversed(self.sources.all_cells()))
+
+    def classes_of(self, owner: Any) -> list[tuple[Source, ast.ClassDef]]:
+        """The class statements of an object's class and its bases, as far as they are the user's."""
+        found = []
+        for cls in type(owner).__mro__:
+            text = self.class_text(cls)
+            if text is not None:
+                found.append(text)
+        return found
+
+    def class_text(self, cls: type) -> tuple[Source, ast.ClassDef] | None:
+        module = cls.__module__
+        if module in ("__main__", "builtins"):
+            if module == "builtins":
+                return None
+            candidates = self._texts_of_cells()
+        else:
+            file = getattr(sys.modules.get(module), "__file__", None)
+            if not isinstance(file, str) or is_library(file):
+                return None
+            source = self.sources.of_file(file)
+            candidates = [source] if source is not None else []
+        for source in candidates:
+            for node in ast.walk(source.tree):
+                if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
+                    return source, node
+        return None
+
+    # Calls ---------------------------------------------------------------------------------
+
+    def _of_call(self, site: Site, node: ast.Call, stray_device: str | None) -> Step | None:
+        scope = self.scope(site)
+        function = self.function_text(value(node.func, scope), node)
+        if function is not None:
+            source, definition = function
+            returned = bindings.returns(definition)
+            if returned:
+                return Step("return", Site(source, self._return_node(source, returned[-1]), None), returned[-1])
+            return None
+        if isinstance(node.func, ast.Attribute) and not call_name(node, scope):
+            if node.func.attr in ("to", "cuda", "cpu", "to_empty"):
+                return None
+            receiver = device(node.func.value, scope)
+            if receiver is not None and receiver == stray_device and not placement.is_module(value(node.func.value, scope)):
+                return self._step(Site(site.source, node.func.value, site.frame), stray_device)
+            return None
+        for arg in node.args:
+            if stray_device is not None and device(arg, scope) == stray_device and _is_passive(node, scope):
+                return self._step(Site(site.source, arg, site.frame), stray_device)
+        return None
+
+    @staticmethod
+    def _return_node(source: Source, expr: ast.expr) -> ast.AST:
+        return source.statement(expr) or expr
+
+    def function_text(self, function: Any, call: ast.Call) -> tuple[Source, FunctionNode] | None:
+        """The definition of a user's function, when that is what the call calls."""
+        live = getattr(function, "__func__", function) if type(function).__name__ == "method" else function
+        code = getattr(live, "__code__", None) if type(live).__name__ == "function" else None
+        if code is None or is_library(code.co_filename):
+            return None
+        source = self.sources.of_code_file(code.co_filename)
+        if source is None:
+            return None
+        for item in ast.walk(source.tree):
+            if not isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                continue
+            first = min([item.lineno, *(deco.lineno for deco in getattr(item, "decorator_list", ()))])
+            if first == code.co_firstlineno and getattr(item, "name", "<lambda>") == code.co_name:
+                return source, item
+        return None
+
+
+def _in_force(found: list[Binding], source: Source, until: ast.AST | None) -> Binding | None:
+    """The last binding of a text that has run to its end, or of one that has run to a node."""
+    if until is None or not found:
+        return found[-1] if found else None
+    return bindings.latest(found, source, until)
+
+
+def _is_passive(node: ast.Call, scope: Scope) -> bool:
+    """Whether the call is one of torch's functions, whose result is where its arguments are."""
+    return call_name(node, scope) not in ("", "load")
+
+
+def _most_telling(found: list[Binding]) -> Binding | None:
+    """Of the places that set an attribute: a real value rather than None, the last one made."""
+    real = [binding for binding in found if not isinstance(binding.value, ast.Constant) and binding.value is not None]
+    empty = (ast.List, ast.Dict, ast.Set)
+    filled = [
+        binding
+        for binding in real
+        if not (isinstance(binding.value, empty) and not getattr(binding.value, "elts", getattr(binding.value, "keys", ())))
+        and not (isinstance(binding.value, ast.Call) and not binding.value.args and isinstance(binding.value.func, ast.Name)
+                 and binding.value.func.id in ("list", "dict", "defaultdict", "OrderedDict"))
+    ]
+    chosen = filled or real or found
+    return chosen[-1] if chosen else None
