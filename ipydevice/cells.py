@@ -62,7 +62,7 @@ class CellHistory:
     name_of: Callable[[str, str, int], str] | None = None
     _open: list[Cell] = field(default_factory=list, repr=False)  # a %%capture inside a cell nests
     _pythons: dict[str, str] = field(default_factory=dict, repr=False)
-    _names: dict[Cell, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    _names: dict[tuple[str, int], tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_shell(cls, shell: Any) -> CellHistory:
@@ -107,14 +107,19 @@ class CellHistory:
         """The cell whose code was compiled under this file name; of equal cells the running one, else the latest."""
         if not self._may_be_cell(filename):
             return None
-        candidates = list(self._newest_first())
-        number = _TERMINAL_NAME.fullmatch(filename)
-        if number:
-            candidates = [cell for cell in candidates if cell.number == int(number[1])]
-        text = "".join(linecache.getlines(filename))
-        # A name costs a hash in pure Python (ipykernel: 0.6 us a character): try the cells with this text first.
-        candidates.sort(key=lambda cell: cell.raw.strip() != text.strip())
-        return next((cell for cell in candidates if filename in self._names_of(cell)), None)
+        text = "".join(linecache.getlines(filename)).strip()
+        terminal = _TERMINAL_NAME.fullmatch(filename)
+        number = int(terminal[1]) if terminal else None
+
+        # A name costs a hash in pure Python (ipykernel: 0.6 us a character): try the likely cells first.
+        def unlikely(cell: Cell) -> tuple[bool, bool]:
+            return number not in (None, cell.number), cell.raw.strip() != text
+
+        for cell in sorted(self._newest_first(), key=unlikely):
+            # A body that %%capture runs has the number of the next cell since IPython 9.9.
+            if filename in self._names_of(cell, cell.number if number is None else number):
+                return cell
+        return None
 
     def python(self, cell: Cell) -> tuple[str, int]:
         """The cell's Python as it was compiled, and how many lines of the raw text stand above it.
@@ -163,16 +168,17 @@ class CellHistory:
             yield running
         yield from (cell for cell in reversed(self.cells) if cell is not running)
 
-    def _names_of(self, cell: Cell) -> tuple[str, ...]:
-        """The file names that code of this cell may have."""
-        if cell not in self._names:
+    def _names_of(self, cell: Cell, number: int) -> tuple[str, ...]:
+        """The file names that code of this cell may have, compiled as cell `number`."""
+        key = cell.raw, number
+        if key not in self._names:
             names: list[str] = []
             for text, _ in self._layers(cell):
                 if self.name_of is not None:
-                    names.append(self.name_of(text, self._python(text), cell.number))
+                    names.append(self.name_of(text, self._python(text), number))
                 names.extend(PYTHON_MAGICS.get(_magic(text) or "", ()))
-            self._names[cell] = tuple(names)
-        return self._names[cell]
+            self._names[key] = tuple(names)
+        return self._names[key]
 
     def _layers(self, cell: Cell) -> Iterator[tuple[str, int]]:
         """The raw text and, below each magic whose body is Python, that body; with the raw lines above its Python."""

@@ -70,6 +70,7 @@ class Hook:
         self.history = CellHistory.from_shell(shell)
         self.last: Diagnosis | None = None
         self._count = 0  # diagnoses so far
+        self._started: list[Any] = []  # IPython's notes on the cells that are running: strings
         self._installed = False
         self._trouble: list[str] = []  # what failed in us, to be said under the traceback
         self._told_requirements = False
@@ -130,6 +131,7 @@ class Hook:
         # IPython 9.9 counts a cell before it runs it, older ones afterwards; the display hook knows which.
         number = self.shell.displayhook.prompt_count if info.store_history else self.shell.execution_count
         self.history.open(number, info.raw_cell, getattr(info, "cell_id", None))
+        self._started.append(info)
 
     def _cell_ends(self, result: Any) -> None:
         """`post_run_cell`: also tells of errors whose traceback others have shown, or swallowed."""
@@ -137,9 +139,11 @@ class Hook:
         if error is not None:
             with self._told(error):
                 pass
-        running = self.history.running
-        # An empty cell ends without having started.
-        if running is not None and result.info is not None and running.raw.endswith(result.info.raw_cell or "\0"):
+        # An empty cell ends without having started, and the cell that has loaded us started before we listened.
+        if self._started and self._started[-1] is result.info:
+            self._started.pop()
+            self.history.close(bool(result.success))
+        elif not self._started:
             self.history.close(bool(result.success))
 
     @contextmanager
