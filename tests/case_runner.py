@@ -16,10 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
-from caserun.case import Case, collect  # noqa: E402
-from caserun.forks import map_in_forks  # noqa: E402
+from caserun.case import Case, collect
+from caserun.forks import map_in_forks
 
 OWN = Path(__file__).parent / "cases"
 

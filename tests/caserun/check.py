@@ -19,7 +19,7 @@ def check(case: Case) -> list[str]:
     try:
         problems += in_fork(_fails_and_is_mended, case, timeout=90)
     except ChildFailed as failed:
-        problems.append(f"run: {failed}")
+        problems.append("run: " + "\n".join(str(failed).splitlines()[-4:]))
     return problems
 
 
@@ -59,7 +59,7 @@ def _fails_and_is_mended(case: Case) -> list[str]:
     if cell is None or run is None or run.error is None:
         return ["no cell failed"]
     if cell != case.fail_cell:
-        return [f"cell {cell} failed, not {case.fail_cell}: {run.error_text}\n{run.output[-3000:]}"]
+        return [f"cell {cell} failed, not {case.fail_cell}: {run.error_text}\n{run.output[-1500:]}"]
     problems = []
     frames = user_frames(run.error.__traceback__, cell)
     seen = in_fork(_culprit_seen, case, frames, session.namespace)
@@ -98,7 +98,7 @@ def _mend(case: Case, session: Session) -> list[str]:
     for number in head.get("rerun", {}).get("cells", [case.fail_cell]):
         run = session.run(sources[number], f"id-{number}")
         if run.error is not None:
-            return [f"after ref_fix cell {number}: {run.error_text}\n{run.output[-2000:]}"]
+            return [f"after ref_fix cell {number}: {run.error_text}\n{run.output[-1500:]}"]
     if problem := session.expectation(head["expect_after_fix"]):
         problems.append(f"after ref_fix: {problem}")
     if not case.compare_numbers:

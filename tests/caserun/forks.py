@@ -29,6 +29,7 @@ def _start(work: Callable[..., Any], args: tuple[Any, ...], timeout: int) -> tup
         return pid, reading
     code = 0
     try:
+        _inherit_cards()
         os.close(reading)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(timeout)
@@ -42,6 +43,13 @@ def _start(work: Callable[..., Any], args: tuple[Any, ...], timeout: int) -> tup
         code = 1
     finally:
         os._exit(code)
+
+
+def _inherit_cards() -> None:
+    """A snapshot of a session goes on using its virtual cards, which refuse a forked process as CUDA does."""
+    cards = sys.modules.get("ipydevice.virtual.cards")
+    if cards is not None and cards.process.owner == os.getppid():
+        cards.process.owner = os.getpid()
 
 
 def _answer(pid: int, data: bytes) -> Any:

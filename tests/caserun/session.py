@@ -88,7 +88,7 @@ class Session:
             value = eval(expression, self.namespace)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
-        return "" if value is True else f"is {value!r}"
+        return "" if value else f"is {value!r}"
 
 
 def cell_of(frame: FrameType) -> int | None:
