@@ -19,7 +19,7 @@ from ipydevice.messages.mismatch import Kind
 
 @dataclass(frozen=True)
 class Entry:
-    """One template. `order` says what the order of the devices in the text means, "" where there is none."""
+    """One template of an error text."""
 
     id: str
     family: str
@@ -28,11 +28,20 @@ class Entry:
     until: str  # version, "" when the newest still says it
     library: str | None
     exception: str  # class names, "|" between; "" where the text alone is enough
-    host: str | None  # what has to be on the host by rule
-    argument: str | None  # the argument it is about, where the text has a fixed one
+    host: str | None  # what has to be on the host by rule; "*" for the argument that the text names
+    op: str | None  # the op it is about, where only one says so
+    argument: str | None  # the argument it is about, where only one can be
     template: str
-    order: str
+    remark: str  # on the order of the devices, where it needs one
     meaning: str
+
+    @property
+    def order(self) -> str:
+        """What the order of the devices in the text means; "" where it states fewer than two."""
+        if self.remark:
+            return self.remark
+        labels = [_label(place.role) for place in self.places if place.kind in templates.DEVICES]
+        return ", then ".join(labels) if len(labels) > 1 and all(labels) else ""
 
     @property
     def versions(self) -> str:
@@ -56,6 +65,11 @@ class Entry:
         return templates.pattern(self.template)
 
 
+def _label(role: str) -> str:
+    name, _, part = role.partition("/")
+    return {"named": "the one that differs", "reference": "the one it is compared with"}.get(name, name) or part
+
+
 @cache
 def catalogue() -> tuple[Entry, ...]:
     """Every template that is recognised, in the order of the ids."""
@@ -63,16 +77,20 @@ def catalogue() -> tuple[Entry, ...]:
     assert raw is not None, "catalogue.tsv belongs to the package"
     rows = [line.split("\t") for line in raw.decode().splitlines()[1:]]
     return tuple(
-        Entry(id_, family, cast(Kind, kind), since, until, library or None, exception, host or None, argument or None,
-              template, order, meaning)
-        for id_, family, kind, since, until, library, exception, host, argument, template, order, meaning in rows
+        Entry(id_, family, cast(Kind, kind), since, until, library or None, exception, host or None, op or None,
+              argument or None, template, remark, meaning)
+        for id_, family, kind, since, until, library, exception, host, op, argument, template, remark, meaning in rows
     )  # fmt: skip
 
 
 @cache
 def _by_precision() -> tuple[Entry, ...]:
-    """Longer templates say more, so they are tried first."""
-    return tuple(sorted(catalogue(), key=lambda entry: -len(entry.template)))
+    """Templates with more literal text first; of equal ones those that ask for more."""
+
+    def key(entry: Entry) -> tuple[int, bool, bool]:
+        return -templates.weight(entry.template), not entry.exception, "{enum" not in entry.template
+
+    return tuple(sorted(catalogue(), key=key))
 
 
 def matches(text: str, exception_type: str) -> Iterator[tuple[Entry, re.Match[str]]]:

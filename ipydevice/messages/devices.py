@@ -87,8 +87,28 @@ def of_raw(text: str) -> str:
     return of_index(text if text.isdigit() else str(ord(text)) if text else "0")
 
 
+# dlpack.h, DLDeviceType; 3 and 11 are pinned host memory
+_DLPACK = {"1": "cpu", "2": "cuda", "3": "cpu", "7": "vulkan", "8": "mps", "10": "cuda", "11": "cpu", "13": "cuda",
+           "14": "xpu"}  # fmt: skip
+# c10/core/DeviceType.h
+_CTYPE = {"0": "cpu", "1": "cuda", "6": "hip", "9": "xla", "12": "xpu", "13": "mps", "14": "meta", "15": "hpu",
+          "20": "privateuseone"}  # fmt: skip
+
+
+def of_dlpack(text: str) -> str:
+    """A pair of type and index: ``2, 0`` -> ``"cuda:0"``."""
+    kind, _, index = text.partition(",")
+    name = _DLPACK.get(kind.strip(), f"dlpack{kind.strip()}")
+    return name if name == "cpu" or not index else f"{name}:{index.strip()}"
+
+
+def of_ctype(text: str) -> str:
+    """A device type as its number: ``1`` -> ``"cuda"``."""
+    return _CTYPE.get(text, f"type{text}")
+
+
 def inside(text: str) -> list[str]:
     """Devices in a printed list or set: ``{device(type='cuda', index=0), 'cpu'}``."""
     found = [f"{m[1]}:{m[2]}" if m[2] else m[1] for m in _REPR.finditer(text)]
-    found = found or re.findall(r"\b[a-z][a-z0-9_]*(?::\d+)?\b", text)
+    found = found or re.findall(r"\b[A-Za-z][A-Za-z0-9_]*(?::\d+)?\b", text)
     return [_backend(name.lower()) for name in found]

@@ -1,7 +1,12 @@
-"""Texts that carry another traceback: workers, replicas, compilers."""
+"""Texts that carry another traceback: from workers, replicas, other processes, compilers.
+
+`torch._utils.ExceptionWrapper` (DataLoader, DataParallel) puts the whole traceback of the worker
+into the message; so do joblib and multiprocessing (as the cause), Ray, TorchScript and torch.compile.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,5 +23,87 @@ class Part:
     frames: tuple[TextFrame, ...] = ()
 
 
-def parts(text: str, exception_type: str) -> Iterator[Part]:
-    yield Part(text, exception_type)
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_CAUGHT = re.compile(r"Caught (\w+) in (.+?)\.\s*\n")
+_FRAME = re.compile(r'^\s*File "(?P<file>.+?)", line (?P<line>\d+)(?:, in (?P<function>.+?))?\s*$')
+_START = re.compile(
+    r"^(?P<indent>\s*)\W*(?:\w+ )?Traceback (?:of TorchScript.*)?\(most recent call last\):|^from user code:"
+)
+_MESSAGE = re.compile(r"^\s*(?P<type>[A-Za-z_][\w.]*)(?:: ?(?P<text>.*)|\s*)$")
+_BETWEEN = ("During handling of the above exception", "The above exception was the direct cause")
+_HERE = re.compile(r"^\s*[~ ]+<--- HERE")
+_MARKS = re.compile(r"^\s*[\^~]+\s*$")
+
+
+def parts(text: str) -> Iterator[Part]:
+    """The messages in `text`, the innermost first and the whole text last."""
+    text = _ANSI.sub("", text)
+    if "File " not in text:
+        yield Part(text)
+        return
+    where = _where(text)
+    blocks = list(_blocks(text.splitlines()))
+    for block in reversed(blocks):
+        if block.text:
+            yield Part(block.text, block.exception_type, where, block.frames)
+    yield Part(text, "", where, blocks[-1].frames if blocks else ())
+
+
+def _where(text: str) -> str | None:
+    caught = _CAUGHT.search(text)
+    if caught is not None:
+        return caught[2]
+    if "TorchScript" in text:
+        return "TorchScript"
+    if "\nfrom user code:" in text:
+        return "torch.compile"
+    return "another process" if text.lstrip().startswith('"""') else None
+
+
+def _blocks(lines: list[str]) -> Iterator[Part]:
+    """Each traceback in the text with the message below it."""
+    number = 0
+    while number < len(lines):
+        if _START.match(lines[number]) is None:
+            number += 1
+            continue
+        frames, number = _frames(lines, number + 1)
+        kind, message, number = _message(lines, number)
+        yield Part(message, kind, None, tuple(frames))
+
+
+def _frames(lines: list[str], number: int) -> tuple[list[TextFrame], int]:
+    frames: list[TextFrame] = []
+    while number < len(lines):
+        head = _FRAME.match(lines[number])
+        if head is None:
+            if lines[number].strip() and (not frames or not lines[number].startswith(" ")):
+                break
+            number += 1
+            continue
+        number += 1
+        source: list[str] = []
+        here = None
+        while number < len(lines) and lines[number].startswith(" ") and not _FRAME.match(lines[number]):
+            if _HERE.match(lines[number]):  # TorchScript prints the lines around it too
+                here = source[-1] if source else None
+            elif not _MARKS.match(lines[number]):
+                source.append(lines[number].strip())
+            number += 1
+        frames.append(
+            TextFrame(head["file"], int(head["line"]), head["function"] or "", here or (source[0] if source else ""))
+        )
+    return frames, number
+
+
+def _message(lines: list[str], number: int) -> tuple[str, str, int]:
+    """Exception type, its message, and the number of the line after it."""
+    head = _MESSAGE.match(lines[number]) if number < len(lines) else None
+    if head is None or _START.match(lines[number]):
+        return "", "", number
+    text = [head["text"] or ""]
+    number += 1
+    while number < len(lines) and _START.match(lines[number]) is None and not lines[number].startswith(_BETWEEN):
+        text.append(lines[number])
+        number += 1
+    return head["type"].rpartition(".")[2], "\n".join(text).strip().removesuffix('"""').strip(), number

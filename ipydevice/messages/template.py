@@ -7,13 +7,15 @@ A place is ``{kind:role}`` or ``{kind}``:
     device   a device as printed in any way             type     a tensor type: torch.cuda.FloatTensor
     index    a bare device index, -1 for the CPU        raw      an index printed as one raw character
     enum     a tensor type: CUDAFloatType
+    dlpack   a DLPack pair: 2, 0                        ctype    a number of c10::DeviceType
     devices  a list or set of devices                   arg      the argument that the message names
     method   a wrapper name: wrapper_CUDA_addmm         op       an op: aten.add.Tensor
     role     a word that names the role of the next device
     word, int, any   text that says nothing about devices
 
-``[[ ]]`` is text that may be missing; ``<<a|b>>`` is either text; ``^`` and ``$`` at the ends tie the
-template to the whole message.  Blanks match any white space, letters match without regard to case.
+``[[ ]]`` is text that may be missing; ``<<a|b>>`` is either text; ``<<=text>>`` is text whose case
+counts; ``^`` and ``$`` at the ends tie the template to the whole message.  Blanks match any white
+space, letters match without regard to case.
 """
 
 from __future__ import annotations
@@ -29,9 +31,11 @@ _PATTERNS = {
     "type": r"[\w.:\[\]]*[\w\]]",
     "enum": r"[A-Za-z]\w*Type",
     "index": r"-?\d+",
-    "raw": r".?|\d+",
+    "raw": r"\d+|.?",
+    "dlpack": r"\d+(?:,\s*-?\d+)?",
+    "ctype": r"\d+",
     "devices": r".+?",
-    "arg": r"[\w.\[\]]+",
+    "arg": r"[\w.]+(?:\[[^\]\n]{0,60}\][\w.]*)*",
     "method": r"[\w.:]+?(?:\(\))?:?",
     "op": r"[\w.:]+",
     "role": r"\w+",
@@ -39,6 +43,8 @@ _PATTERNS = {
     "int": r"-?\d+",
     "any": r".*?",
 }
+# places that state one device each
+DEVICES = ("device", "type", "enum", "index", "raw", "dlpack", "ctype")
 SPACE = re.compile(r"[ \t\n\r\f\v]+")
 
 
@@ -65,6 +71,11 @@ def anchor(template: str) -> str:
     return max((SPACE.sub(" ", piece.strip("^$")).strip().lower() for piece in pieces), key=len)
 
 
+def weight(template: str) -> int:
+    """How much literal text there is."""
+    return len(_PLACE.sub("", template))
+
+
 def pattern(template: str) -> re.Pattern[str]:
     """The regular expression; place number i is group ``p{i}``."""
     out, start, count = [], 0, 0
@@ -73,7 +84,8 @@ def pattern(template: str) -> re.Pattern[str]:
     for mark in _PLACE.finditer(body):
         out.append(_literal(body[start : mark.start()]))
         if mark[1]:
-            out.append("(?:" + "|".join(_literal(choice) for choice in mark[1].split("|")) + ")")
+            choices = "|".join(_literal(choice) for choice in mark[1].lstrip("=").split("|"))
+            out.append(f"(?-i:{choices})" if mark[1].startswith("=") else f"(?:{choices})")
         elif mark[2]:
             out.append(f"(?P<p{count}>{_PATTERNS[mark[2]]})")
             count += 1
