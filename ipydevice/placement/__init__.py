@@ -7,12 +7,28 @@ property, no ``__getattr__``, no data of a tensor.
 from __future__ import annotations
 
 from ipydevice.placement.inside import Inside, devices_of, inside
-from ipydevice.placement.kinds import is_array, is_module, is_optimizer, is_parameter, is_tensor
+from ipydevice.placement.kinds import is_array, is_module, is_optimizer, is_parameter, is_tensor, torch_class
 from ipydevice.placement.members import Member, members
-from ipydevice.placement.tensors import bytes_of, device_of, dtype_of, grad_of, same, shape_of, storage_of
-from ipydevice.placement.walk import Found, kind_of, walk
+from ipydevice.placement.tensors import (
+    UNKNOWN,
+    FactReader,
+    Facts,
+    bytes_of,
+    device_of,
+    dtype_of,
+    grad_of,
+    quiet,
+    same,
+    shape_of,
+    storage_of,
+)
+from ipydevice.placement.walk import MOST_MEMBERS, Found, kind_of, walk
 
 __all__ = [
+    "MOST_MEMBERS",
+    "UNKNOWN",
+    "FactReader",
+    "Facts",
     "Found",
     "Inside",
     "Member",
@@ -29,8 +45,10 @@ __all__ = [
     "is_tensor",
     "kind_of",
     "members",
+    "quiet",
     "same",
     "shape_of",
     "storage_of",
+    "torch_class",
     "walk",
 ]

@@ -7,7 +7,7 @@ A class with a ``__torch_dispatch__`` of its own may also answer for device and 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ipydevice.placement.kinds import array_library, attributes, class_dicts, is_a, is_tensor, torch_class
@@ -230,6 +230,22 @@ class FactReader:
             cls = type(t)
             met[device_of_plain(t) if cls is plain or cls is parameter else device_of(t)] = None
         return tuple(dict.fromkeys(map(str, met)))
+
+    def held(self, tensors: Iterable[Any]) -> Iterator[tuple[str, Any, int]]:
+        """For each tensor its device, the identity of its memory and how much that is."""
+        plain, parameter = self._classes
+        for t in tensors:
+            cls = type(t)
+            device = self.device(t)
+            if device != "meta" and (cls is plain or cls is parameter):
+                try:
+                    storage = self._storage(t)
+                    yield device, storage._cdata, storage.nbytes()
+                    continue
+                except (NotImplementedError, RuntimeError):  # sparse tensors have no storage of their own
+                    pass
+            memory = storage_of(t)
+            yield (device, ("tensor", id(t)), bytes_of(t)) if memory is None else (device, *memory)
 
     def facts(self, t: Any) -> Facts:
         """Device, shape, type, bytes and memory of a tensor."""

@@ -1,0 +1,11 @@
+"""A namespace, or the locals of a frame, as rows: what is where, how big, and what is odd about it.
+
+The public door is `ipydevice.inventory`, a function; a module of that name would hide it.
+"""
+
+from __future__ import annotations
+
+from ipydevice.listing.rows import frame_rows
+from ipydevice.listing.select import list_namespace, select
+
+__all__ = ["frame_rows", "list_namespace", "select"]

@@ -1,0 +1,150 @@
+"""What is odd about one object, as far as the object itself tells.
+
+Each answer is a few words with the remedy, or "" where nothing is odd.  A correct program must
+stay without a word, so a tensor on another device counts only where the code computes with it as it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.listing.methods import moves_tensors, reads_unmoved
+from ipydevice.listing.survey import Survey
+from ipydevice.placement import FactReader
+from ipydevice.placement.kinds import attributes, home_of
+from ipydevice.placement.members import MODULE_HOOKS, is_container
+
+META = "meta"
+_MOST_NAMED = 2  # tensors that one remark names
+
+
+def of_object(found: Survey, reader: FactReader) -> str:
+    """What is odd about an object of any kind."""
+    if found.kind == "module":
+        remarks = (_of_split(found, reader), _of_loose(found, reader), _of_gradients(found, reader))
+        return "; ".join(remark for remark in remarks if remark)
+    if found.kind == "optimizer":
+        return _of_state(found, reader)
+    if found.facts is not None:
+        return _of_gradients(found, reader)
+    return ""
+
+
+def submodules(root: Any) -> Iterator[tuple[str, Any]]:
+    """Registered modules with their paths, the root first with ""; each once."""
+    seen = {id(root): root}
+    waiting = [("", root)]
+    for path, module in waiting:
+        yield path, module
+        for member in placement.members(module):
+            if member.via == "module" and id(member.value) not in seen and placement.is_module(member.value):
+                seen[id(member.value)] = member.value
+                waiting.append((path + member.path, member.value))
+
+
+def has_device_map(module: Any) -> bool:
+    """Whether accelerate spreads the module and moves its inputs itself."""
+    return any(
+        "hf_device_map" in held or "_hf_hook" in held for held in (attributes(part) for _, part in submodules(module))
+    )
+
+
+def wants_split(module: Any) -> bool:
+    """Whether a forward of its classes moves tensors between the devices."""
+    classes = {id(type(part)): part for _, part in submodules(module)}
+    return any(moves_tensors(part) for part in classes.values())
+
+
+def _of_split(found: Survey, reader: FactReader) -> str:
+    tensors = found.inside.registered
+    devices = Counter(map(reader.device, tensors))
+    if len(devices) < 2 or has_device_map(found.value):
+        return ""
+    most = devices.most_common(1)[0][0]
+    if devices[META]:
+        names = _names(found.value, lambda tensor: reader.device(tensor) == META)
+        return f"{names} still on meta: load the weights"
+    if wants_split(found.value):
+        return ""
+    # A host device beside an accelerator is what was left behind, however many tensors it holds.
+    stray = "cpu" if "cpu" in devices else devices.most_common()[-1][0]
+    target = most if most != stray else next(device for device in devices if device != stray)
+    names = _names(found.value, lambda tensor: reader.device(tensor) == stray)
+    return f"{names} on {stray}, the rest on {target}: {found.name}.to({target!r})"
+
+
+def _of_loose(found: Survey, reader: FactReader) -> str:
+    """Tensors that the module's code computes with but ``.to()`` does not move."""
+    registered = Counter(map(reader.device, found.inside.registered))
+    if len(registered) != 1 or not found.inside.loose:
+        return ""
+    home = next(iter(registered))
+    if home == META:
+        return ""
+    strays: list[tuple[str, str, bool]] = []
+    for path, module in submodules(found.value):
+        if home_of(module) == "torch":
+            continue
+        for member in placement.members(module):
+            if member.via != "attribute" or member.path[1:] in MODULE_HOOKS:
+                continue
+            device = _device_elsewhere(member.value, home, reader)
+            if device and reads_unmoved(module, member.path[1:]):
+                strays.append((path + member.path, device, placement.is_tensor(member.value)))
+    if not strays:
+        return ""
+    path, device, tensor = strays[0]
+    more = f" and {len(strays) - 1} more" if len(strays) > 1 else ""
+    remedy = "register_buffer" if tensor else "a ModuleList, ModuleDict or buffers"
+    return f"{path.removeprefix('.')}{more} on {device}, which .to() does not move: use {remedy}"
+
+
+def _device_elsewhere(value: Any, home: str, reader: FactReader) -> str:
+    """Device of the first tensor with dimensions, in a tensor, container or module, that is not on `home`."""
+    if placement.is_tensor(value):
+        tensors: Any = (value,)
+    elif is_container(value) or placement.is_module(value):
+        tensors = placement.inside(value)
+    else:
+        return ""
+    for tensor in tensors:
+        device = reader.device(tensor)
+        if device != home and device != META and reader.facts(tensor).shape != ():
+            return device
+    return ""
+
+
+def _of_gradients(found: Survey, reader: FactReader) -> str:
+    for tensor in found.inside:
+        gradient = placement.grad_of(tensor)
+        if gradient is not None and reader.device(gradient) != reader.device(tensor):
+            name = "" if found.facts is not None else _names(found.value, lambda other, t=tensor: other is t) + ": "
+            return f"{name}gradient on {reader.device(gradient)}: zero_grad() and backward() again"
+    return ""
+
+
+def _of_state(found: Survey, reader: FactReader) -> str:
+    if len(found.tensors) < 2:
+        return ""
+    for one in placement.walk(found.value, limit=placement.MOST_MEMBERS):
+        if one.via != "state" or not placement.is_tensor(one.key) or one.attribute.endswith("['step']"):
+            continue
+        device, wanted = reader.device(one.value), reader.device(one.key)
+        if device != wanted and reader.facts(one.value).shape != ():
+            return f"{one.attribute} on {device}, its parameter on {wanted}: load or make the state after the move"
+    return ""
+
+
+def _names(module: Any, is_meant: Any) -> str:
+    """Paths of the registered tensors that are meant: "fc.weight, fc.bias and 3 more"."""
+    paths = [
+        (path + member.path).removeprefix(".")
+        for path, part in submodules(module)
+        for member in placement.members(part)
+        if member.via in ("parameter", "buffer") and is_meant(member.value)
+    ]
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return ", ".join(paths[:_MOST_NAMED]) + more

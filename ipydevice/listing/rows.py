@@ -1,0 +1,70 @@
+"""Objects -> rows of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.diagnosis import Row
+from ipydevice.listing import odd
+from ipydevice.listing.survey import Survey, survey
+from ipydevice.placement import FactReader
+
+_MANY = {"module", "optimizer", "container", "object", "function", "dataset", "loader"}
+
+
+def torch_is_there() -> bool:
+    """Whether torch is loaded; without it nothing has a device."""
+    return placement.torch_class("tensor") is not None
+
+
+def quietly() -> AbstractContextManager[Any]:
+    """`placement.quiet()`, or nothing where torch is not loaded."""
+    return placement.quiet() if torch_is_there() else nullcontext()
+
+
+def surveys_of(names: Mapping[str, Any], reader: FactReader) -> Iterator[Survey]:
+    """Everything with a device among the names, in their order."""
+    for name, value in list(dict.items(names)) if type(names) is dict else list(names.items()):
+        kind = placement.kind_of(value)
+        if kind is not None:
+            yield survey(name, value, kind, reader)
+
+
+def row_of(found: Survey, *, frame: str = "", user: bool = True, oddity: str = "", note: str = "") -> Row:
+    """One row; `oddity` is what is odd about it, `note` what is worth knowing."""
+    facts = found.facts
+    if facts is not None:
+        return Row(
+            found.name, found.kind, facts.device, frame, user, facts.shape, facts.dtype, facts.bytes, oddity, note,
+            facts.requires_grad,
+        )  # fmt: skip
+    shape = placement.shape_of(found.value) if found.kind == "array" else None
+    dtype = placement.dtype_of(found.value) if found.kind == "array" else None
+    if found.kind in _MANY and not note:
+        count = sum(found.tensors.values())
+        note = f"{count:,} tensor{'' if count == 1 else 's'}" if count else ""
+    return Row(found.name, found.kind, found.device, frame, user, shape, dtype, found.bytes, oddity, note)
+
+
+def frame_rows(name_values: dict[str, object], frame: str, user: bool, limit: int = 300) -> list[Row]:
+    """The locals of one frame that have a device, at most `limit` of them.
+
+    Args:
+        name_values: names and values, as in ``frame.f_locals``.
+        frame: how the table calls the frame, such as "In [7] train()".
+        user: whether the frame runs the user's own code.
+        limit: most rows to make; the values behind are not looked at.
+    """
+    if limit < 1 or not torch_is_there():
+        return []
+    rows: list[Row] = []
+    with quietly():
+        reader = FactReader()
+        for found in surveys_of(name_values, reader):
+            rows.append(row_of(found, frame=frame, user=user, oddity=odd.of_object(found, reader)))
+            if len(rows) >= limit:
+                break
+    return rows

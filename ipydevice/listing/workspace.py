@@ -1,0 +1,61 @@
+"""What is odd between the objects of a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.listing import texts
+from ipydevice.listing.survey import Survey
+from ipydevice.placement import FactReader
+from ipydevice.placement.kinds import attributes
+
+
+def remarks(everything: Sequence[Survey], cells: Sequence[str], reader: FactReader) -> dict[str, str]:
+    """By name, what is odd in the light of the others and of the cells' texts."""
+    said = dict(_stale_optimizers(everything, reader))
+    if cells:
+        for name, remark in texts.remarks(everything, cells):
+            said[name] = f"{said[name]}; {remark}" if name in said else remark
+    return said
+
+
+def _stale_optimizers(everything: Sequence[Survey], reader: FactReader) -> Iterator[tuple[str, str]]:
+    """Optimizers that step parameters which no name leads to, while a model of the same shapes is there.
+
+    That is what remains when the cell that makes the model is run again, but not the optimizer's.
+    """
+    optimizers = [found for found in everything if found.kind == "optimizer"]
+    if not optimizers:
+        return
+    reachable = {
+        id(tensor) for found in everything if found.kind not in ("optimizer", "scheduler") for tensor in found.inside
+    }
+    shapes = {found.name: _trainable(found, reader) for found in everything if found.kind == "module"}
+    for found in optimizers:
+        steps = list(parameters_of(found.value))
+        if not steps or any(id(parameter) in reachable for parameter in steps):
+            continue
+        wanted = sorted(str(reader.facts(parameter).shape) for parameter in steps)
+        for name, trainable in shapes.items():
+            if trainable == wanted:
+                yield found.name, f"its parameters are no longer those of {name}: make it again after {name}"
+                break
+
+
+def _trainable(found: Survey, reader: FactReader) -> list[str]:
+    return sorted(
+        str(reader.facts(tensor).shape) for tensor in found.inside.registered if placement.is_parameter(tensor)
+    )
+
+
+def parameters_of(optimizer: Any) -> Iterator[Any]:
+    """The tensors in an optimizer's ``param_groups``."""
+    groups = attributes(optimizer).get("param_groups")
+    if type(groups) is not list:
+        return
+    for group in groups:
+        parameters = group.get("params") if type(group) is dict else None
+        if type(parameters) is list:
+            yield from (parameter for parameter in parameters if placement.is_tensor(parameter))
