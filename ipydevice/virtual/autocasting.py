@@ -1,7 +1,12 @@
-"""``torch.autocast("cuda")``: the CPU's autocast does the work, CUDA's default dtype applies."""
+"""``torch.autocast("cuda")``: CUDA's state and default dtype, with the CPU's autocast doing the work.
+
+The CPU has no rule for a few operators that CUDA runs in float32; numbers are those of ``torch.autocast("cpu")``
+with the same dtype.
+"""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -10,12 +15,22 @@ from ipydevice.virtual.patches import Patches
 
 
 def install(patches: Patches) -> None:
-    original = torch.autocast.__init__
+    enter, leave = torch.autocast.__enter__, torch.autocast.__exit__
 
-    def init(self: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None) -> None:
-        if device_type != "cuda":
-            original(self, device_type, dtype, enabled, cache_enabled)
-            return
-        original(self, "cpu", torch.get_autocast_dtype("cuda") if dtype is None else dtype, enabled, cache_enabled)
+    @functools.wraps(enter)
+    def __enter__(self: Any) -> Any:
+        enter(self)
+        if self.device == "cuda":
+            self._host = torch.autocast("cpu", self.fast_dtype, self._enabled, self._cache_enabled)
+            self._host.__enter__()
+        return self
 
-    patches.replace(torch.autocast, "__init__", init)
+    @functools.wraps(leave)
+    def __exit__(self: Any, *error: Any) -> Any:
+        host = self.__dict__.pop("_host", None)
+        if host is not None:
+            host.__exit__(*error)
+        return leave(self, *error)
+
+    patches.replace(torch.autocast, "__enter__", __enter__)
+    patches.replace(torch.autocast, "__exit__", __exit__)

@@ -15,15 +15,16 @@ from ipydevice.virtual.tags import device_of, on_card, storage_of, tag
 
 Tensor = torch.Tensor
 
-_FUNCTIONS = (
-    "arange bartlett_window blackman_window empty empty_permuted empty_quantized empty_strided eye full hamming_window "
-    "hann_window kaiser_window linspace logspace normal ones rand randint randn randperm range scalar_tensor "
-    "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor "
-    "sparse_csr_tensor tensor tril_indices triu_indices zeros "
-    "empty_like full_like ones_like rand_like randint_like randn_like zeros_like"
-).split()
-_SHARING = "as_tensor asarray".split()
-_METHODS = "new_empty new_empty_strided new_full new_ones new_tensor new_zeros".split()
+_PLAIN = (
+    *("arange", "empty", "empty_permuted", "empty_quantized", "empty_strided", "eye", "full", "linspace", "logspace"),
+    *("ones", "range", "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros"),
+)
+_RANDOM = ("normal", "rand", "randint", "randn", "randperm")
+_LIKE = ("empty_like", "full_like", "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like")
+_WINDOWS = ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window")
+_SPARSE = tuple(f"sparse_{layout}_tensor" for layout in ("bsc", "bsr", "compressed", "coo", "csc", "csr"))
+_SHARING = ("as_tensor", "asarray")
+_METHODS = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
 
 
 def _factory(original: Callable[..., Any], *, from_data: bool = False) -> Callable[..., Any]:
@@ -79,7 +80,7 @@ def _sharing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def install(patches: Patches) -> None:
-    for name in _FUNCTIONS:
+    for name in (*_PLAIN, *_RANDOM, *_LIKE, *_WINDOWS, *_SPARSE):
         if hasattr(torch, name):
             patches.replace(torch, name, _factory(getattr(torch, name), from_data=name == "tensor"))
     for name in _SHARING:

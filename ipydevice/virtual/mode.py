@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import linecache
+import re
+import sys
 from typing import Any
 
 import torch
@@ -51,7 +55,7 @@ class VirtualDevices(TorchDispatchMode):
         kwargs = kwargs or {}
         if count == 0:
             out = func(*args, **kwargs)
-            if thread.factory_depth == 0:
+            if thread.factory_depth == 0 and not _legacy_constructor(func):
                 _tag_fresh(out, ANY)
             return out
         if kwargs.get("generator") is not None:
@@ -59,8 +63,8 @@ class VirtualDevices(TorchDispatchMode):
         if mixed:
             return _mixed(func, args, kwargs)
         out = func(*args, **kwargs)
-        if first is None:
-            return out
+        if first is None or "device" in kwargs and kwargs["device"] not in (None, CPU):
+            return out  # all on the host, or on its way to meta
         # what is new has no tag; views and in-place results share the storage of an argument
         if isinstance(out, Tensor):
             try:
@@ -99,7 +103,7 @@ def _mixed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if func._schema.name.startswith("aten::_foreach"):
         return _foreach(func, args, kwargs)
     device = common_device(func, args, kwargs)
-    out = func(*args, **kwargs)
+    out = func(*args, **kwargs) if device is not None else _with_meta(func, args, kwargs)
     given = [item for value in (*args, *kwargs.values()) for item in _tensors(value)]
     storages = {storage._cdata: item for item in given if (storage := _storage(item)) is not None}
     if device is not None:
@@ -113,6 +117,37 @@ def _mixed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if raw_tag(tensor) is ANY or not (known or any(tensor is item for item in given)):
                 tag(tensor, result)
     return out
+
+
+def _with_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """PyTorch's Python checks for meta tensors name a device of an intermediate result that carries no tag yet."""
+    try:
+        return func(*args, **kwargs)
+    except RuntimeError as error:
+        places = [ruled_device(tensor) for value in (*args, *kwargs.values()) for tensor in _tensors(value)]
+        card = next((place for place in places if place is not None and place.type == "cuda"), None)
+        text = str(error)
+        if card is not None and text.startswith("Tensor on device ") and CPU not in places:
+            error.args = (text.replace("device cpu", f"device {card}"),)
+        raise
+
+
+_LEGACY_CALL = re.compile(r"^(\w+\.)*\w*Tensor\(")
+
+
+def _legacy_constructor(func: Any) -> bool:
+    """Whether the user's code is just calling ``torch.Tensor(2, 3)``, which no replaced entry point sees.
+
+    The class cannot be given another ``__new__`` without leaving a trace, so the line that runs is read.
+    """
+    if func._schema.name != "aten::empty":
+        return False
+    frame = sys._getframe(2)
+    positions = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
+    if positions is None or positions[0] is None or positions[2] is None:
+        return False
+    line = linecache.getline(frame.f_code.co_filename, positions[0], frame.f_globals)
+    return _LEGACY_CALL.match(line.encode()[positions[2] :].decode(errors="replace")) is not None
 
 
 def _storage(tensor: Tensor) -> Any:
@@ -129,7 +164,7 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 def _foreach(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The lists may span devices; each position must not.  (The slow path of ForeachOpsKernels.cpp, tensor by tensor.)"""
+    """The lists may span devices, each position must not: the slow path of ForeachOpsKernels.cpp."""
     values = (*args, *kwargs.values())
     lists = [value for value in values if isinstance(value, list | tuple) and value and isinstance(value[0], Tensor)]
     if "copy" not in func._schema.name:

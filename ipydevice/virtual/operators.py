@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from ipydevice.virtual import texts
 from ipydevice.virtual.cards import CPU
 from ipydevice.virtual.patches import Patches, stands_in
 from ipydevice.virtual.tags import device_of, on_card
@@ -56,17 +57,11 @@ def _pack(original: Callable[..., Any]) -> Callable[..., Any]:
         if on_card(lengths):
             raise RuntimeError(
                 f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.dim()}D {device_of(lengths)} "
-                f"{_scalar(lengths)} tensor"
+                f"{texts.SCALARS.get(lengths.dtype, '')} tensor"
             )
         return original(x, lengths, *args, **kwargs)
 
     return run
-
-
-def _scalar(tensor: Tensor) -> str:
-    from ipydevice.virtual.texts import type_name
-
-    return type_name(tensor, CPU).removeprefix("torch.").removesuffix("Tensor")
 
 
 def group_tensors(lists: list[list[Any]], with_indices: bool = False) -> dict[Any, Any]:
@@ -96,43 +91,73 @@ def _grouped(tensor: Tensor, device: torch.device, dtype: torch.dtype) -> bool:
     return device_of(tensor) == CPU and tensor.dtype in (torch.float32, torch.float64)
 
 
-def check_gradients(tensors: Iterable[Any], gradients: Iterable[Any]) -> None:
-    """autograd/engine.cpp, validate_outputs, for the gradients that the caller gives"""
-    for position, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=False)):
-        if isinstance(tensor, Tensor) and isinstance(gradient, Tensor) and device_of(gradient) != device_of(tensor):
+def _window(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """native/SpectralOps.cpp: stft and istft"""
+
+    def run(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        window = kwargs.get("window", args[3] if len(args) > 3 else None)
+        if isinstance(window, Tensor) and device_of(window) != device_of(x):
             raise RuntimeError(
-                f"invalid gradient at index {position} - expected device {device_of(tensor)} but got "
-                f"{device_of(gradient)}"
+                f"{name} input and window must be on the same device but got self on {device_of(x)} and window on "
+                f"{device_of(window)}"
             )
-
-
-def _sequence(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _engine(original: Callable[..., Any]) -> Callable[..., Any]:
-    def run(outputs: Any, gradients: Any, *args: Any, **kwargs: Any) -> Any:
-        check_gradients(_sequence(outputs), _sequence(gradients))
-        return original(outputs, gradients, *args, **kwargs)
+        return original(x, *args, **kwargs)
 
     return run
 
 
+def _grid_sampler(original: Callable[..., Any]) -> Callable[..., Any]:
+    """native/GridSamplerUtils.h, check_grid_sampler_common"""
+
+    def run(x: Tensor, grid: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if device_of(x) != device_of(grid):
+            raise RuntimeError(
+                f"grid_sampler(): expected input and grid to be on same device, but input is on {device_of(x)} and "
+                f"grid is on {device_of(grid)}"
+            )
+        return original(x, grid, *args, **kwargs)
+
+    return run
+
+
+def _cell(original: Callable[..., Any]) -> Callable[..., Any]:
+    """native/RNN.cpp, LSTMCell and GRUCell: on a card the gates are bias-free products, fused afterwards."""
+
+    def run(x: Tensor, hidden: Any, w_ih: Tensor, w_hh: Tensor, *biases: Any) -> Any:
+        first = hidden[0] if isinstance(hidden, list | tuple) else hidden
+        for left, right in ((x, w_ih), (first, w_hh)):
+            if on_card(x) and device_of(left) != device_of(right):
+                raise texts.common_check("mat2", device_of(right), device_of(left), "wrapper_CUDA_mm")
+        return original(x, hidden, w_ih, w_hh, *biases)
+
+    return run
+
+
+def _not_acceptable(tensor: Any) -> bool:
+    return False  # and no warning that cuDNN is missing
+
+
+def _table() -> dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]]:
+    checks: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+        "_pack_padded_sequence": _pack,
+        "stft": lambda original: _window(original, "stft"),
+        "istft": lambda original: _window(original, "istft"),
+        "grid_sampler": _grid_sampler,
+        "lstm_cell": _cell,
+        "gru_cell": _cell,
+    }
+    return checks | dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _recurrent)
+
+
 def install(patches: Patches) -> None:
-    functions = torch._C._VariableFunctions
-    for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-        original = getattr(functions, name)
-        entry = stands_in(original, _recurrent(original))
-        patches.replace(torch, name, entry)
+    for name, check in _table().items():
+        original = getattr(torch._C._VariableFunctions, name)
+        entry = stands_in(original, check(original))
+        # `torch._VF` hands out the C++ functions; torch.stft and torch.istft are Python around it
         patches.replace(torch._VF, name, entry)
-    original = functions._pack_padded_sequence
-    entry = stands_in(original, _pack(original))
-    patches.replace(torch, "_pack_padded_sequence", entry)
-    patches.replace(torch._VF, "_pack_padded_sequence", entry)
+        if vars(torch).get(name) is original:
+            patches.replace(torch, name, entry)
     attention = F.scaled_dot_product_attention
     patches.replace(F, "scaled_dot_product_attention", stands_in(attention, _attention(attention)))
     patches.replace(torch._C, "_group_tensors_by_device_and_dtype", group_tensors)
-    # looked up in their own modules at each call, by backward() and by grad()
-    patches.replace(torch.autograd, "_engine_run_backward", _engine(torch.autograd.graph._engine_run_backward))
+    patches.replace(torch.backends.cudnn, "is_acceptable", _not_acceptable)

@@ -48,8 +48,9 @@ def stands_in(original: Callable[..., Any], replacement: Callable[..., Any]) -> 
 
     @functools.wraps(original)
     def entry(*args: Any, **kwargs: Any) -> Any:
-        if _mode_active() or has_torch_function(args):
-            return handle_torch_function(entry, _tensors(args), *args, **kwargs)
+        given = (*args, *kwargs.values()) if kwargs else args
+        if _mode_active() or has_torch_function(given):
+            return handle_torch_function(entry, _tensors(given), *args, **kwargs)
         if not process.count:
             return original(*args, **kwargs)
         return replacement(*args, **kwargs)

@@ -108,6 +108,17 @@ def _first(call: Call) -> Device:
     return (ruled_device(call.args[0]) if isinstance(call.args[0], Tensor) else None) or call.operands[0].device
 
 
+def _set_storage(call: Call) -> Device:
+    """native/Resize.h, checkSetStorage"""
+    self, source = ruled_device(call.args[0]), ruled_device(call.args[1])
+    if self is not None and source is not None and self != source:
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{self}" to a storage on different device "{source}". '
+            " This is no longer allowed; the devices must match."
+        )
+    return self or source or CPU
+
+
 def _index(call: Call) -> Device:
     indexed, indices = call.args[0], call.args[1]
     device = ruled_device(indexed) or call.operands[0].device
@@ -149,7 +160,10 @@ def _convolution(call: Call) -> Device:
             )
         if device.type != place.type:
             raise RuntimeError(f"{types} should be the same")
-        raise texts.common_check(role, device, place, "wrapper_CUDA__cudnn_convolution")
+        if role == "bias":  # cuDNN's result, and then an in-place sum
+            raise texts.two_devices(place, device)
+        transposed = "_transpose" if call.args[6] else ""
+        raise texts.common_check(role, device, place, f"wrapper_CUDA__cudnn_convolution{transposed}")
     return place
 
 
@@ -186,19 +200,20 @@ def _batch_norm(call: Call) -> Device:
     return _same(call.operands, "wrapper_CUDA__cudnn_batch_norm" if cudnn else "wrapper_CUDA__native_batch_norm")
 
 
+_COPIES = (
+    *("copy_", "copy", "_to_copy", "detach", "lift_fresh", "record_stream"),
+    *("is_same_size", "_has_same_storage_numel", "expand_as", "view_as", "reshape_as", "resize_as_"),
+)
+_INDEXING = ("index", "_unsafe_index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index_put")
+
 _SPECIAL: dict[str, Callable[[Call], Device]] = {
-    **dict.fromkeys(
-        (
-            "copy_ copy _to_copy set_ detach record_stream is_same_size _has_same_storage_numel expand_as view_as "
-            "reshape_as lift_fresh resize_as_"
-        ).split(),
-        _first,
-    ),
-    **dict.fromkeys("index _unsafe_index index_put_ index_put _index_put_impl_ _unsafe_index_put".split(), _index),
-    **dict.fromkeys("masked_fill masked_fill_".split(), _masked_fill),
+    **dict.fromkeys(_COPIES, _first),
+    **dict.fromkeys(_INDEXING, _index),
+    **dict.fromkeys(("masked_fill", "masked_fill_"), _masked_fill),
     "convolution": _convolution,
     "embedding": _named("wrapper_CUDA__index_select", weight="self", indices="index"),
     "stack": _named("wrapper_CUDA_cat"),
     "mv": _matrix_vector,
     "native_batch_norm": _batch_norm,
+    "set_": _set_storage,
 }

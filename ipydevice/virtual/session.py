@@ -16,14 +16,31 @@ from ipydevice.virtual import (
     cuda_api,
     factories,
     generators,
+    gradients,
+    legacy_types,
     moving,
     operators,
+    parallel,
     storages,
+    unsupported,
 )
 from ipydevice.virtual.mode import VirtualDevices
 from ipydevice.virtual.patches import Patches
 
-_ROOMS = (storages, attributes, moving, factories, generators, operators, autocasting, cuda_api)
+_ROOMS = (
+    storages,
+    attributes,
+    moving,
+    legacy_types,
+    factories,
+    generators,
+    operators,
+    gradients,
+    autocasting,
+    cuda_api,
+    parallel,
+    unsupported,
+)
 
 _counts: list[int] = []  # one for each enable() that is not undone yet
 _lock = threading.RLock()

@@ -41,7 +41,7 @@ def wrong_generator(op: torch.device, generator: torch.device) -> RuntimeError:
     return RuntimeError(f"Expected a '{op.type}' device type for generator but found '{generator.type}'")
 
 
-_SCALARS = {
+SCALARS = {
     torch.float32: "Float",
     torch.float64: "Double",
     torch.float16: "Half",
@@ -63,4 +63,4 @@ def type_name(tensor: Tensor, device: torch.device | None = None) -> str:
     prefix = "torch." if where == "cpu" else f"torch.{where}."
     if tensor.layout is torch.sparse_coo:
         prefix += "sparse."
-    return f"{prefix}{_SCALARS.get(tensor.dtype, str(tensor.dtype).removeprefix('torch.'))}Tensor"
+    return f"{prefix}{SCALARS.get(tensor.dtype, str(tensor.dtype).removeprefix('torch.'))}Tensor"
