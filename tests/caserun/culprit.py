@@ -18,8 +18,11 @@ def judge(case: Case, culprit: dict[str, Any] | None, frames: Frames, namespace:
 
     Runs the expressions of the header and of the diagnosis: call it in a fork.
     """
+    nothing_right = "" in case.culprits  # no stray at all: a device that is not there, a worker's text
     if culprit is None:
-        return "no culprit"
+        return "" if nothing_right else "no culprit"
+    if case.header["culprit"] == "":
+        return f"names {culprit['expression']}, though nothing is on a wrong device"
     said = culprit["expression"]
     device = device_name(case, case.header["culprit_device"], namespace)
     problems = []
@@ -51,7 +54,7 @@ def candidates(case: Case, device: str, frames: Frames, namespace: dict[str, Any
     ordered = [f for f in frames if f[0] in right] + [f for f in frames if f[0] not in right]
     scopes = [{**frame.f_globals, **frame.f_locals} for _, frame in ordered] + [namespace]
     found = []
-    for expression in case.culprits:
+    for expression in filter(None, case.culprits):
         for scope in scopes:
             known, value = evaluate(expression, scope)
             if known and device in devices(value):
