@@ -5,7 +5,7 @@ The public door is `ipydevice.inventory`, a function; a module of that name woul
 
 from __future__ import annotations
 
+from ipydevice.listing.namespace import list_namespace, select
 from ipydevice.listing.rows import frame_rows
-from ipydevice.listing.select import list_namespace, select
 
 __all__ = ["frame_rows", "list_namespace", "select"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.listing.methods import moves_tensors, reads_unmoved
-from ipydevice.listing.survey import Survey
+from ipydevice.listing.survey import Many, One, Survey
 from ipydevice.placement import FactReader
 from ipydevice.placement.kinds import attributes, home_of
 from ipydevice.placement.members import MODULE_HOOKS, is_container
@@ -23,13 +23,13 @@ _MOST_NAMED = 2  # tensors that one remark names
 
 def of_object(found: Survey, reader: FactReader) -> str:
     """What is odd about an object of any kind."""
+    if isinstance(found, One):
+        return _of_gradients(found, reader) if found.facts.requires_grad else ""
     if found.kind == "module":
         remarks = (_of_split(found, reader), _of_loose(found, reader), _of_gradients(found, reader))
         return "; ".join(remark for remark in remarks if remark)
     if found.kind == "optimizer":
         return _of_state(found, reader)
-    if found.facts is not None:
-        return _of_gradients(found, reader)
     return ""
 
 
@@ -58,7 +58,7 @@ def wants_split(module: Any) -> bool:
     return any(moves_tensors(part) for part in classes.values())
 
 
-def _of_split(found: Survey, reader: FactReader) -> str:
+def _of_split(found: Many, reader: FactReader) -> str:
     tensors = found.inside.registered
     devices = Counter(map(reader.device, tensors))
     if len(devices) < 2 or has_device_map(found.value):
@@ -76,7 +76,7 @@ def _of_split(found: Survey, reader: FactReader) -> str:
     return f"{names} on {stray}, the rest on {target}: {found.name}.to({target!r})"
 
 
-def _of_loose(found: Survey, reader: FactReader) -> str:
+def _of_loose(found: Many, reader: FactReader) -> str:
     """Tensors that the module's code computes with but ``.to()`` does not move."""
     registered = Counter(map(reader.device, found.inside.registered))
     if len(registered) != 1 or not found.inside.loose:
@@ -118,16 +118,14 @@ def _device_elsewhere(value: Any, home: str, reader: FactReader) -> str:
 
 
 def _of_gradients(found: Survey, reader: FactReader) -> str:
-    for tensor in found.inside:
-        gradient = placement.grad_of(tensor)
-        if gradient is not None and reader.device(gradient) != reader.device(tensor):
-            name = "" if found.facts is not None else _names(found.value, lambda other, t=tensor: other is t) + ": "
-            return f"{name}gradient on {reader.device(gradient)}: zero_grad() and backward() again"
+    for tensor, gradient in reader.stray_gradients(found.tensors):
+        name = "" if isinstance(found, One) else _names(found.value, lambda other, t=tensor: other is t) + ": "
+        return f"{name}gradient on {reader.device(gradient)}: zero_grad() and backward() again"
     return ""
 
 
-def _of_state(found: Survey, reader: FactReader) -> str:
-    if len(found.tensors) < 2:
+def _of_state(found: Many, reader: FactReader) -> str:
+    if len(found.counts) < 2:
         return ""
     for one in placement.walk(found.value, limit=placement.MOST_MEMBERS):
         if one.via != "state" or not placement.is_tensor(one.key) or one.attribute.endswith("['step']"):

@@ -9,7 +9,7 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnosis import Row
 from ipydevice.listing import odd
-from ipydevice.listing.survey import Survey, survey
+from ipydevice.listing.survey import One, Survey, survey
 from ipydevice.placement import FactReader
 
 _MANY = {"module", "optimizer", "container", "object", "function", "dataset", "loader"}
@@ -35,8 +35,8 @@ def surveys_of(names: Mapping[str, Any], reader: FactReader) -> Iterator[Survey]
 
 def row_of(found: Survey, *, frame: str = "", user: bool = True, oddity: str = "", note: str = "") -> Row:
     """One row; `oddity` is what is odd about it, `note` what is worth knowing."""
-    facts = found.facts
-    if facts is not None:
+    if isinstance(found, One):
+        facts = found.facts
         return Row(
             found.name, found.kind, facts.device, frame, user, facts.shape, facts.dtype, facts.bytes, oddity, note,
             facts.requires_grad,
@@ -44,7 +44,7 @@ def row_of(found: Survey, *, frame: str = "", user: bool = True, oddity: str = "
     shape = placement.shape_of(found.value) if found.kind == "array" else None
     dtype = placement.dtype_of(found.value) if found.kind == "array" else None
     if found.kind in _MANY and not note:
-        count = sum(found.tensors.values())
+        count = sum(found.counts.values())
         note = f"{count:,} tensor{'' if count == 1 else 's'}" if count else ""
     return Row(found.name, found.kind, found.device, frame, user, shape, dtype, found.bytes, oddity, note)
 

@@ -3,47 +3,92 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ipydevice import placement
 from ipydevice.placement import FactReader, Facts, Inside
 
+Memory = Mapping[Any, tuple[str, int]]  # identity of a storage -> its device and bytes
+
 
 @dataclass(slots=True)
-class Survey:
-    """What is inside one object, by device."""
+class One:
+    """A tensor with a name of its own. A workspace may have ten thousand, so nothing is stored twice."""
+
+    name: str
+    value: Any
+    kind: str
+    facts: Facts
+
+    @property
+    def device(self) -> str:
+        return self.facts.device
+
+    @property
+    def devices(self) -> Iterable[str]:
+        return (self.facts.device,)
+
+    @property
+    def bytes(self) -> int:
+        return self.facts.bytes
+
+    @property
+    def tensors(self) -> tuple[Any, ...]:
+        return (self.value,)
+
+    @property
+    def identity(self) -> Any:
+        """Of its memory; of the tensor itself where it has none of its own."""
+        facts = self.facts
+        return ("tensor", id(self.value)) if facts.memory is None else facts.memory[0]
+
+    @property
+    def memory(self) -> Memory:
+        facts = self.facts
+        return {self.identity: (facts.device, facts.bytes if facts.memory is None else facts.memory[1])}
+
+
+@dataclass(slots=True)
+class Many:
+    """A module, optimizer, container or other thing that holds tensors; also what has a device but no tensors."""
 
     name: str
     value: Any
     kind: str
     inside: Inside
-    tensors: Counter[str] = field(default_factory=Counter)  # how many by device
-    memory: dict[Any, tuple[str, int]] = field(default_factory=dict)  # identity -> device and bytes
-    facts: Facts | None = None  # of a single tensor
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all memory in it, each storage once."""
-        if self.facts is not None:
-            return self.facts.bytes
-        return sum(size for _, size in self.memory.values())
+    counts: Counter[str] = field(default_factory=Counter)  # how many tensors by device
+    memory: dict[Any, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def device(self) -> str:
         """Its device, or several with the most used first: "cuda:0 + cpu"."""
-        return " + ".join(device for device, _ in self.tensors.most_common())
+        return " + ".join(device for device, _ in self.counts.most_common())
+
+    @property
+    def devices(self) -> Iterable[str]:
+        return self.counts
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all memory in it, each storage once."""
+        return sum(size for _, size in self.memory.values())
+
+    @property
+    def tensors(self) -> Iterable[Any]:
+        return self.inside
+
+
+Survey = One | Many
 
 
 def survey(name: str, value: Any, kind: str, reader: FactReader) -> Survey:
     """Look at everything inside `value`; call it in a `placement.quiet()` block."""
     if placement.is_tensor(value):
-        facts = reader.facts(value)
-        found = Survey(name, value, kind, Inside(loose=[value]), Counter((facts.device,)), facts=facts)
-        found.memory[_identity(value, facts)] = _held(facts)
-        return found
-    found = Survey(name, value, kind, placement.inside(value))
-    tensors = list(found.inside)
+        return One(name, value, kind, reader.facts(value))
+    found = Many(name, value, kind, placement.inside(value))
+    tensors: Iterable[Any] = found.inside
     if kind in ("optimizer", "scheduler"):
         # `step` and a learning rate may stay on the host (torch/optim/adam.py, "capturable")
         tensors = [tensor for tensor in tensors if reader.facts(tensor).shape != ()]
@@ -51,19 +96,11 @@ def survey(name: str, value: Any, kind: str, reader: FactReader) -> Survey:
     for device, identity, size in reader.held(tensors):
         devices.append(device)
         found.memory[identity] = device, size
-    found.tensors.update(devices)
+    found.counts.update(devices)
     if not devices:
         device = placement.device_of(value)
         if device != placement.UNKNOWN:
-            found.tensors[device] = 1
+            found.counts[device] = 1
         if kind == "array":
             found.memory["array", id(value)] = device, placement.bytes_of(value)
     return found
-
-
-def _identity(tensor: Any, facts: Facts) -> Any:
-    return ("tensor", id(tensor)) if facts.memory is None else facts.memory[0]
-
-
-def _held(facts: Facts) -> tuple[str, int]:
-    return facts.device, facts.bytes if facts.memory is None else facts.memory[1]

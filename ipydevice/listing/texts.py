@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ipydevice.listing.odd import has_device_map, wants_split
-from ipydevice.listing.survey import Survey
+from ipydevice.listing.survey import Many, One, Survey
 from ipydevice.placement.kinds import attributes, class_name
 
 BIG = 64 * 2**20  # bytes: below, pinning the memory of a loader's tensors is not worth a word
@@ -95,7 +95,7 @@ def _passed_from_host(text: _Text, names: dict[str, Survey]) -> Iterator[tuple[s
             continue
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             found = names.get(argument.id) if isinstance(argument, ast.Name) else None
-            if found is None or found.name in told or found.facts is None or found.facts.shape in ((), None):
+            if not isinstance(found, One) or found.name in told or found.facts.shape in ((), None):
                 continue
             if found.facts.device == "cpu" and text.last_change.get(found.name, -1) < index:
                 told.add(found.name)
@@ -104,7 +104,7 @@ def _passed_from_host(text: _Text, names: dict[str, Survey]) -> Iterator[tuple[s
 
 def _takes_from(module: Survey) -> str | None:
     """The accelerator on which a module wants its inputs; None where it moves them itself or has no device."""
-    if module.kind != "module" or len(module.tensors) != 1:
+    if module.kind != "module" or not isinstance(module, Many) or len(module.counts) != 1:
         return None
     device = module.device
     if device in ("cpu", "meta") or has_device_map(module.value) or wants_split(module.value):
@@ -117,7 +117,7 @@ def _alone_on_second_card(trees: Sequence[ast.Module], names: dict[str, Survey])
     """The one name on a card that one literal alone mentions, while all else is on another card of the kind."""
     by_device: dict[str, list[str]] = {}
     for found in names.values():
-        for device in found.tensors:
+        for device in found.devices:
             by_device.setdefault(device, []).append(found.name)
     constants = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     literals = Counter(node.value for node in constants if isinstance(node.value, str))
@@ -132,7 +132,7 @@ def _alone_on_second_card(trees: Sequence[ast.Module], names: dict[str, Survey])
 
 def _not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterator[tuple[str, str]]:
     """Loaders over big host tensors whose loop moves them to an accelerator without pinned memory."""
-    accelerators = [device for found in names.values() for device in found.tensors if device not in ("cpu", "meta")]
+    accelerators = [device for found in names.values() for device in found.devices if device not in ("cpu", "meta")]
     if not accelerators:
         return
     for loop in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.For)):
@@ -140,7 +140,7 @@ def _not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterat
             found = names.get(name)
             if found is None or found.kind != "loader" or not _moves(loop) or found.bytes < BIG:
                 continue
-            if set(found.tensors) == {"cpu"} and attributes(found.value).get("pin_memory") is False:
+            if set(found.devices) == {"cpu"} and attributes(found.value).get("pin_memory") is False:
                 size = found.bytes // 2**20
                 yield name, f"feeds {accelerators[0]} from {size:,} MiB of unpinned host memory: pin_memory=True"
                 names = {other: one for other, one in names.items() if other != name}

@@ -7,7 +7,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.listing import texts
-from ipydevice.listing.survey import Survey
+from ipydevice.listing.survey import Many, Survey
 from ipydevice.placement import FactReader
 from ipydevice.placement.kinds import attributes
 
@@ -30,9 +30,13 @@ def _stale_optimizers(everything: Sequence[Survey], reader: FactReader) -> Itera
     if not optimizers:
         return
     reachable = {
-        id(tensor) for found in everything if found.kind not in ("optimizer", "scheduler") for tensor in found.inside
+        id(tensor) for found in everything if found.kind not in ("optimizer", "scheduler") for tensor in found.tensors
     }
-    shapes = {found.name: _trainable(found, reader) for found in everything if found.kind == "module"}
+    shapes = {
+        found.name: _trainable(found, reader)
+        for found in everything
+        if isinstance(found, Many) and found.kind == "module"
+    }
     for found in optimizers:
         steps = list(parameters_of(found.value))
         if not steps or any(id(parameter) in reachable for parameter in steps):
@@ -44,7 +48,7 @@ def _stale_optimizers(everything: Sequence[Survey], reader: FactReader) -> Itera
                 break
 
 
-def _trainable(found: Survey, reader: FactReader) -> list[str]:
+def _trainable(found: Many, reader: FactReader) -> list[str]:
     return sorted(
         str(reader.facts(tensor).shape) for tensor in found.inside.registered if placement.is_parameter(tensor)
     )

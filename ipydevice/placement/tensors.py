@@ -202,6 +202,8 @@ class FactReader:
         self._shape = tensor.shape.__get__
         self._dtype = tensor.dtype.__get__
         self._layout = tensor.layout.__get__
+        self._is_leaf = tensor.is_leaf.__get__
+        self._grad = tensor.grad.__get__
         self._requires_grad = tensor.requires_grad.__get__
         self._storage = tensor.untyped_storage
         self._strided = sys.modules["torch"].strided
@@ -230,6 +232,19 @@ class FactReader:
             cls = type(t)
             met[device_of_plain(t) if cls is plain or cls is parameter else device_of(t)] = None
         return tuple(dict.fromkeys(map(str, met)))
+
+    def stray_gradients(self, tensors: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Tensors with gradients that lie on another device."""
+        plain, parameter = self._classes
+        for t in tensors:
+            cls = type(t)
+            if cls is plain or cls is parameter:
+                # `.grad` of a tensor that is no leaf would warn
+                gradient = self._grad(t) if self._requires_grad(t) and self._is_leaf(t) else None
+            else:
+                gradient = grad_of(t)
+            if gradient is not None and self.device(gradient) != self.device(t):
+                yield t, gradient
 
     def held(self, tensors: Iterable[Any]) -> Iterator[tuple[str, Any, int]]:
         """For each tensor its device, the identity of its memory and how much that is."""

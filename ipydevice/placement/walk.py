@@ -17,6 +17,7 @@ from ipydevice.placement.kinds import (
     is_optimizer,
     is_parameter,
     is_tensor,
+    torch_class,
 )
 from ipydevice.placement.members import (
     ClassParts,
@@ -142,6 +143,8 @@ def kind_of(o: object) -> str | None:
     "generator", "stream", "storage", "packed sequence", "array"; "container", "function" and "object" where
     a tensor is inside.
     """
+    if type(o) is torch_class("tensor"):
+        return "tensor"
     if is_leaf(o):
         return None
     if is_tensor(o):

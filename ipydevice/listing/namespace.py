@@ -13,7 +13,7 @@ from ipydevice import placement
 from ipydevice.diagnosis import Inventory, Row
 from ipydevice.listing import odd, workspace
 from ipydevice.listing.rows import quietly, row_of, surveys_of, torch_is_there
-from ipydevice.listing.survey import Survey, survey
+from ipydevice.listing.survey import Many, Survey, survey
 from ipydevice.placement import FactReader
 
 MOST_ROWS = 100_000
@@ -64,13 +64,13 @@ def select(
         memory: dict[Any, tuple[str, int]] = {}
         first: dict[Any, str] = {}
         for found in shown:
-            if device is not None and not any(_is_on(one, device) for one in found.tensors):
+            if device is not None and not any(_is_on(one, device) for one in found.devices):
                 continue
             note = _shared(found, first)
             memory.update(found.memory)
             said = "; ".join(filter(None, (odd.of_object(found, reader), remarks.get(found.name, ""))))
             rows.append(row_of(found, oddity=said, note=note))
-            if verbose and found.facts is None:
+            if verbose and isinstance(found, Many):
                 rows += (row for row in _opened(found, reader) if device is None or _is_on(row.device, device))
     if sort is not None:
         rows.sort(key=_KEYS[sort])
@@ -99,10 +99,9 @@ def _is_on(device: str, wanted: str) -> bool:
 
 def _shared(found: Survey, first: dict[Any, str]) -> str:
     """With which earlier name a tensor shares its memory; the first of each memory is kept in `first`."""
-    if found.facts is None:
+    if isinstance(found, Many):
         return ""
-    identity = next(iter(found.memory))
-    known = first.setdefault(identity, found.name)
+    known = first.setdefault(found.identity, found.name)
     if known == found.name:
         return ""
     return f"shares storage with {known}"
