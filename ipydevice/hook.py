@@ -16,9 +16,9 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ipydevice.cells import CellHistory
 from ipydevice.requirements import torch_trouble
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _HOOK = "_ipydevice_hook"  # on the shell: where its Hook stands, if there is one
 _MARK = "_ipydevice"  # on an exception: (n of the In [n] in which it was explained, number of its Diagnosis)
+Result = TypeVar("Result")
+
 _OUTSIDE = 0  # the n for code that no cell runs: callbacks, threads
 
 
@@ -115,14 +117,17 @@ class Hook:
 
     def greet(self) -> None:
         """Loaded after the error: say that there is something to see."""
-        with self._guarded("looking at the last error"):
-            exc = last_error(self.shell)
-            if exc is not None and "torch" in sys.modules:
-                from ipydevice import messages
-
-                if messages.recognise(exc) is not None:
-                    print("The last error is a device error: %devicefix shows where it comes from and how to fix it.")
+        if self._attempt("looking at the last error", self._last_is_ours):
+            print("The last error is a device error: %devicefix shows where it comes from and how to fix it.")
         self._say_trouble()
+
+    def _last_is_ours(self) -> bool:
+        exc = last_error(self.shell)
+        if exc is None or "torch" not in sys.modules:
+            return False
+        from ipydevice import messages
+
+        return messages.recognise(exc) is not None
 
     def _cell_starts(self, info: Any) -> None:
         """`pre_run_cell`: on the way of every good cell, so it does nothing but note it down."""
@@ -163,22 +168,21 @@ class Hook:
         cell = self.history.running.number if self.history.running else _OUTSIDE
         if "torch" not in sys.modules or exc.__dict__.get(_MARK, (None, None))[0] == cell:
             return None
-        found = None
-        with self._guarded("hiding the frames of virtual GPUs"):
-            _cut_virtual_frames(exc)
-        with self._guarded("recognising the error"):
-            from ipydevice import postmortem
-
-            found = postmortem.begin(exc, self.history, self.shell.user_ns)
+        self._attempt("hiding the frames of virtual GPUs", _cut_virtual_frames, exc)
+        found = self._attempt("recognising the error", self._examine, exc)
         if found is None and not self._trouble:
             return None
         seen_before = _MARK in exc.__dict__
         self._count += 1
         exc.__dict__[_MARK] = (cell, self._count)
         if found is not None and not seen_before:
-            with self._guarded("putting the headline on the error"):
-                BaseException.add_note(exc, found.headline)
+            self._attempt("putting the headline on the error", BaseException.add_note, exc, found.headline)
         return found
+
+    def _examine(self, exc: BaseException) -> PostMortem | None:
+        from ipydevice import postmortem
+
+        return postmortem.begin(exc, self.history, self.shell.user_ns)
 
     def _finish(self, found: PostMortem, exc: BaseException, *, panel: bool) -> None:
         if panel and not self._shows_notes():
@@ -189,29 +193,23 @@ class Hook:
                 self._trouble.append(requirement)
             self._told_requirements = True
             return
-        with self._guarded("diagnosing the error"):
-            self.last = None
-            self.last = found.finish()
+        self.last = self._attempt("diagnosing the error", found.finish)
         if self.last is None:
             return
-        if not panel:
+        if panel:
+            self._attempt("showing the panel", _display, self.last)
+        else:
             print("In a thread: %devicefix shows where this comes from and how to fix it.", file=sys.stderr)
-            return
-        with self._guarded("showing the panel"):
-            from ipydevice import show
-
-            show.display(self.last)
 
     def _shows_notes(self) -> bool:
         """Whether this shell's tracebacks end with the notes of PEP 678: since IPython 8.14."""
         version: tuple[Any, ...] = sys.modules["IPython"].version_info
         return tuple(version[:2]) >= (8, 14)
 
-    @contextmanager
-    def _guarded(self, stage: str) -> Iterator[None]:
-        """What fails inside is said in one line under the traceback."""
+    def _attempt(self, stage: str, do: Callable[..., Result], *args: Any) -> Result | None:
+        """What `do` returns; where it fails, None and one line under the traceback."""
         try:
-            yield
+            return do(*args)
         # Anything at all, an impatient Ctrl-C too: the user's own error comes first.
         except (Exception, KeyboardInterrupt) as error:
             if os.environ.get("IPYDEVICE_DEBUG") == "1":
@@ -221,6 +219,7 @@ class Hook:
                 f"ipydevice: {stage} failed{f' in {where}' if where else ''} ({type(error).__name__}); "
                 "the error above is as it was. IPYDEVICE_DEBUG=1 tells more."
             )
+            return None
 
     def _say_trouble(self) -> None:
         for line in self._trouble:
@@ -232,6 +231,12 @@ def _being_shown(exc_tuple: Any = None, *_args: Any, **_kwargs: Any) -> BaseExce
     """The exception that `showtraceback` is about to show; None when an old one is shown once more (%tb)."""
     value = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
     return value if issubclass(type(value), BaseException) else None
+
+
+def _display(diagnosis: Diagnosis) -> None:
+    from ipydevice import show
+
+    show.display(diagnosis)
 
 
 def _cut_virtual_frames(exc: BaseException) -> None:

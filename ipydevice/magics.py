@@ -13,7 +13,7 @@ from ipydevice.diagnosis import Diagnosis, Fix
 from ipydevice.forget import forget_error
 from ipydevice.show import insertion
 
-_SORTS = ("bytes", "name", "device")
+_SORTS = ("bytes", "name", "device")  # listing.SORTS; not imported, so that loading costs nothing
 
 
 @magics_class
@@ -41,10 +41,14 @@ class DeviceMagics(Magics):
             return
         from ipydevice import listing
 
-        namespace = session.workspace(self.shell)
         try:
             found = listing.select(
-                namespace, names=asked.names, device=asked.device, sort=asked.sort, verbose=asked.verbose
+                session.workspace(self.shell),
+                names=asked.names,
+                device=asked.device,
+                sort=asked.sort,
+                verbose=asked.verbose,
+                cells=session.texts(self.shell),
             )
         except ValueError as error:
             raise UsageError(str(error)) from None

@@ -50,9 +50,12 @@ def inventory(namespace: Mapping[str, Any] | None = None) -> Inventory:
         raise TypeError(f"inventory() takes a mapping of names, such as globals(), but got {_called(namespace)}")
     need_torch()
 
-    from ipydevice.listing import list_namespace
+    from ipydevice import listing
 
-    return list_namespace(workspace(current_shell()) if namespace is None else namespace)
+    if namespace is not None:
+        return listing.list_namespace(namespace)
+    shell = current_shell()
+    return listing.list_namespace(workspace(shell), cells=texts(shell))
 
 
 def need_torch() -> None:
@@ -72,6 +75,12 @@ def workspace(shell: Any) -> dict[str, Any]:
     """The names that the user works with."""
     names: dict[str, Any] = sys.modules["__main__"].__dict__ if shell is None else shell.user_ns
     return names
+
+
+def texts(shell: Any) -> list[str]:
+    """The Python of the notebook's cells, in the order in which they last ran."""
+    history = _history(shell)
+    return [history.python(cell)[0] for cell in history.current()]
 
 
 def _history(shell: Any) -> CellHistory:

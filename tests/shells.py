@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from typing import Any
 from IPython import version_info
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
+
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 TIMEOUT = 120  # seconds; importing torch on a busy machine
 
@@ -131,7 +134,7 @@ def _note(run: KernelRun, kind: str, content: dict[str, Any]) -> bool:
         run.bundles.append(content["data"])
         run.text += content["data"].get("text/plain", "") + "\n"
     elif kind == "error":
-        run.traceback = "\n".join(content["traceback"])
+        run.traceback = _COLOUR.sub("", "\n".join(content["traceback"]))
     else:
         return False
     if not run.kinds or kind != "stream" or run.kinds[-1] != "stream":
