@@ -43,7 +43,7 @@ def normalise(text: str) -> str | None:
     else:
         name = text.strip(" '\"`<>.,;!()")
     name = _backend(name.lower())
-    return name or None
+    return "cpu" if name == "cpu:0" else name or None
 
 
 def of_type(text: str) -> str | None:

@@ -31,7 +31,7 @@ class _Facts:
     argument: str | None = None
     op: str | None = None
     method: str | None = None
-    role: str | None = None  # a role that the text itself names, of the next device without one
+    names: list[str] = field(default_factory=list)  # roles that the text itself names, of the next devices without one
 
 
 def fill(entry: Entry, found: re.Match[str], text: str) -> Mismatch | None:
@@ -69,7 +69,7 @@ def fill(entry: Entry, found: re.Match[str], text: str) -> Mismatch | None:
         arguments=arguments,
         roles=facts.roles,
         host_required=host,
-        kind="meta" if entry.kind == "placement" and "meta" in stated else entry.kind,
+        kind="meta" if "meta" in stated else entry.kind,
         library=entry.library,
         versions=entry.versions,
         unknown=unknown(entry.kind, stated, facts.op, facts.argument, facts.roles),
@@ -91,7 +91,9 @@ def _take(facts: _Facts, place: template.Place, value: str) -> bool:
     elif place.kind == "arg":
         facts.argument = facts.argument or value
     elif place.kind == "role":
-        facts.role = value
+        facts.names.append(value)
+    elif place.kind == "number":
+        facts.stated[-1] += f":{value}"
     elif place.kind == "op":
         facts.op = plain_op(value)
     elif place.kind == "method":
@@ -101,17 +103,15 @@ def _take(facts: _Facts, place: template.Place, value: str) -> bool:
 
 def _assign(facts: _Facts, role: str, device: str) -> None:
     name, _, part = role.rpartition("/")
-    if part == "named":
+    if part in ("named", "found"):
         facts.named = device
     elif part == "reference":
         facts.reference = device
     else:
         name = part
-    if name in ("first", "second"):  # told apart by their order only
-        return
-    if not name and part not in ("named", "reference"):
-        name, facts.role = facts.role or "", None
-    if name:
+    if facts.names and (role == "" or role.startswith("/")):
+        name = facts.names.pop(0)
+    if name and name not in ("first", "second"):  # those are told apart by their order only
         facts.roles[name] = device
         if part == "named":
             facts.argument = facts.argument or name

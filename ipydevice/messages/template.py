@@ -2,7 +2,9 @@
 
     Input type ({type:input}) and weight type ({type:weight}) should be the same
 
-A place is ``{kind:role}`` or ``{kind}``:
+A place is ``{kind:role}`` or ``{kind}``.  A role is a name, ``named`` for the device of the argument that
+the message is about, ``reference`` for the one it is compared with, or both: ``mask/named`` (``found`` is
+``named`` where the name is no argument's); ``/reference`` takes its name from a ``{role}`` place.  Kinds:
 
     device   a device as printed in any way             type     a tensor type: torch.cuda.FloatTensor
     index    a bare device index, -1 for the CPU        raw      an index printed as one raw character
@@ -10,7 +12,7 @@ A place is ``{kind:role}`` or ``{kind}``:
     dlpack   a DLPack pair: 2, 0                        ctype    a number of c10::DeviceType
     devices  a list or set of devices                   arg      the argument that the message names
     method   a wrapper name: wrapper_CUDA_addmm         op       an op: aten.add.Tensor
-    role     a word that names the role of the next device
+    number   the index of the device before it          role     a word that names the role of a later device
     word, int, any   text that says nothing about devices
 
 ``[[ ]]`` is text that may be missing; ``<<a|b>>`` is either text; ``<<=text>>`` is text whose case
@@ -36,11 +38,12 @@ _PATTERNS = {
     "ctype": r"\d+",
     "devices": r".+?",
     "arg": r"[\w.]+(?:\[[^\]\n]{0,60}\][\w.]*)*",
-    "method": r"[\w.:]+?(?:\(\))?:?",
+    "method": r"[\w.:]*\w(?:\(\))?:?",
     "op": r"[\w.:]+",
     "role": r"\w+",
     "word": r"\S+?",
     "int": r"-?\d+",
+    "number": r"\d+",
     "any": r".*?",
 }
 # places that state one device each

@@ -43,4 +43,4 @@ def checked(method: str, argument: str | None) -> tuple[str, tuple[str, ...]]:
             return op, arguments
     if found:
         return found[0][0], ()
-    return re.sub(r"_out$", "", name.lstrip("_")), ()
+    return re.sub(r"^_*(?:th(?:nn|cunn)?_)?|_out$", "", name), ()
