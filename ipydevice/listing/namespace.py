@@ -60,6 +60,7 @@ def select(
         everything = list(surveys_of(own, reader))
         remarks = workspace.remarks(everything, cells, reader)
         shown = everything if not names else _chosen(everything, own, names, reader)
+        name_of = workspace.ParameterNames(everything)
         rows: list[Row] = []
         memory: dict[Any, tuple[str, int]] = {}
         first: dict[Any, str] = {}
@@ -68,10 +69,10 @@ def select(
                 continue
             note = _shared(found, first)
             memory.update(found.memory)
-            said = "; ".join(filter(None, (odd.of_object(found, reader), remarks.get(found.name, ""))))
+            said = "; ".join(filter(None, (odd.of_object(found, reader, name_of), remarks.get(found.name, ""))))
             rows.append(row_of(found, oddity=said, note=note))
             if verbose and isinstance(found, Many):
-                rows += (row for row in _opened(found, reader) if device is None or _is_on(row.device, device))
+                rows += (row for row in _opened(found, reader, name_of) if device is None or _is_on(row.device, device))
     if sort is not None:
         rows.sort(key=_KEYS[sort])
     totals: Counter[str] = Counter()
@@ -107,13 +108,14 @@ def _shared(found: Survey, first: dict[Any, str]) -> str:
     return f"shares storage with {known}"
 
 
-def _opened(found: Survey, reader: FactReader) -> Iterable[Row]:
+def _opened(found: Many, reader: FactReader, name_of: workspace.ParameterNames) -> Iterable[Row]:
     """A row for each tensor inside."""
     for one in placement.walk(found.value, limit=MOST_ROWS, depth=64):
         kind = one.via if one.via in ("parameter", "buffer", "state") else placement.kind_of(one.value)
         facts = reader.facts(one.value)
         yield Row(
             found.name + one.path, kind or "tensor", facts.device, "", True, facts.shape, facts.dtype, facts.bytes,
+            note=f"p is {name_of(one.key)}" if one.via == "state" and name_of(one.key) else "",
             requires_grad=facts.requires_grad,
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ stay without a word, so a tensor on another device counts only where the code co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ipydevice import placement
@@ -21,15 +21,15 @@ META = "meta"
 _MOST_NAMED = 2  # tensors that one remark names
 
 
-def of_object(found: Survey, reader: FactReader) -> str:
-    """What is odd about an object of any kind."""
+def of_object(found: Survey, reader: FactReader, name_of: Callable[[Any], str]) -> str:
+    """What is odd about an object of any kind; `name_of` knows how a parameter is reached, or says ""."""
     if isinstance(found, One):
         return _of_gradients(found, reader) if found.facts.requires_grad else ""
     if found.kind == "module":
         remarks = (_of_split(found, reader), _of_loose(found, reader), _of_gradients(found, reader))
         return "; ".join(remark for remark in remarks if remark)
     if found.kind == "optimizer":
-        return _of_state(found, reader)
+        return _of_state(found, reader, name_of)
     return ""
 
 
@@ -124,7 +124,7 @@ def _of_gradients(found: Survey, reader: FactReader) -> str:
     return ""
 
 
-def _of_state(found: Many, reader: FactReader) -> str:
+def _of_state(found: Many, reader: FactReader, name_of: Callable[[Any], str]) -> str:
     if len(found.counts) < 2:
         return ""
     for one in placement.walk(found.value, limit=placement.MOST_MEMBERS):
@@ -132,7 +132,8 @@ def _of_state(found: Many, reader: FactReader) -> str:
             continue
         device, wanted = reader.device(one.value), reader.device(one.key)
         if device != wanted and reader.facts(one.value).shape != ():
-            return f"{one.attribute} on {device}, its parameter on {wanted}: load or make the state after the move"
+            whose = name_of(one.key) or "its parameter"
+            return f"{one.attribute} on {device}, {whose} on {wanted}: load or make the state after the move"
     return ""
 
 

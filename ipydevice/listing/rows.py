@@ -49,6 +49,10 @@ def row_of(found: Survey, *, frame: str = "", user: bool = True, oddity: str = "
     return Row(found.name, found.kind, found.device, frame, user, shape, dtype, found.bytes, oddity, note)
 
 
+def _nameless(_: Any) -> str:
+    return ""
+
+
 def frame_rows(name_values: dict[str, object], frame: str, user: bool, limit: int = 300) -> list[Row]:
     """The locals of one frame that have a device, at most `limit` of them.
 
@@ -64,7 +68,7 @@ def frame_rows(name_values: dict[str, object], frame: str, user: bool, limit: in
     with quietly():
         reader = FactReader()
         for found in surveys_of(name_values, reader):
-            rows.append(row_of(found, frame=frame, user=user, oddity=odd.of_object(found, reader)))
+            rows.append(row_of(found, frame=frame, user=user, oddity=odd.of_object(found, reader, _nameless)))
             if len(rows) >= limit:
                 break
     return rows

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.listing import texts
+from ipydevice.listing import odd, texts
 from ipydevice.listing.survey import Many, Survey
 from ipydevice.placement import FactReader
 from ipydevice.placement.kinds import attributes
@@ -19,6 +20,27 @@ def remarks(everything: Sequence[Survey], cells: Sequence[str], reader: FactRead
         for name, remark in texts.remarks(everything, cells):
             said[name] = f"{said[name]}; {remark}" if name in said else remark
     return said
+
+
+class ParameterNames:
+    """Names of parameters as reached through a module of the workspace; found out when first asked for."""
+
+    def __init__(self, everything: Iterable[Survey]) -> None:
+        self._modules = [(found.name, found.value) for found in everything if found.kind == "module"]
+
+    def __call__(self, tensor: Any) -> str:
+        """ "model.fc.weight", or "" where no module has it."""
+        return self._names.get(id(tensor), "")
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        names: dict[int, str] = {}
+        for name, module in self._modules:
+            for path, part in odd.submodules(module):
+                for member in placement.members(part):
+                    if member.via == "parameter":
+                        names.setdefault(id(member.value), name + path + member.path)
+        return names
 
 
 def _stale_optimizers(everything: Sequence[Survey], reader: FactReader) -> Iterator[tuple[str, str]]:
