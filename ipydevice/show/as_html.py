@@ -34,7 +34,7 @@ from ipydevice.show.tree import (
 )
 
 _BACKTICKS = re.compile(r"`([^`]+)`")
-_COLUMNS = ("name", "kind", "device", "shape", "dtype", "bytes", "")
+_COLUMNS = ("name", "kind", "device", "type", "bytes", "remark")
 
 
 def render(panel: Panel) -> str:
@@ -134,21 +134,32 @@ def _bars(bars: Bars) -> str:
 
 def _table(table: Table) -> str:
     aside = f' <small class="ipd-quiet">{_text(table.aside)}</small>' if table.aside else ""
-    head = "".join(f"<th scope=col>{column}</th>" for column in _COLUMNS)
-    body = "".join(map(_row, table.entries))
+    # Frames come with the user's first, so all from the first closed one on are a library's.
+    libraries = next((i for i, e in enumerate(table.entries) if e.kind == "frame" and not e.open), len(table.entries))
+    rows = _grid(table.entries[:libraries])
+    if libraries < len(table.entries):
+        rest = table.entries[libraries:]
+        names = quantities.plural(sum(not e.header for e in rest), "name")
+        rows += f"<details><summary>{names} in library frames</summary>{_grid(rest)}</details>"
     left = f'<p class="ipd-quiet">and {table.left:,} more: <code>%devices</code></p>' if table.left else ""
-    # The widget puts its own table here: one that sorts, filters and holds 10,000 names.
+    # The widget puts its own table in the place of ipd-rows: one that sorts, filters and holds 10,000 names.
     opened = "" if table.folded else " open"
     return (
         f'<details class="ipd-table"{opened}><summary>{_text(table.summary)}{aside}</summary>'
-        f'<div class="ipd-rows"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{left}'
-        "</div></details>"
+        f'<div class="ipd-rows">{rows}{left}</div></details>'
     )
+
+
+def _grid(entries: Sequence[Entry]) -> str:
+    if not entries:
+        return ""
+    head = "".join(f"<th scope=col>{column}</th>" for column in _COLUMNS)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(_row, entries))}</tbody></table>"
 
 
 def _row(entry: Entry) -> str:
     if entry.header and not entry.device:
-        return f"<tr><th colspan=7 scope=rowgroup>{_text(entry.name)} <small>{_text(entry.remark)}</small></th></tr>"
+        return f"<tr><th colspan=6 scope=rowgroup>{_text(entry.name)} <small>{_text(entry.remark)}</small></th></tr>"
     held = "" if entry.bytes is None else quantities.size(entry.bytes)
     indent = "\u2003" * (entry.level - 1)
     remark = f"<strong>! {_text(entry.remark)}</strong>" if entry.odd else _text(entry.remark)
@@ -156,12 +167,12 @@ def _row(entry: Entry) -> str:
         indent + _text(entry.name),
         _text(entry.kind),
         _text(entry.device),
-        _text(entry.shape),
-        _text(entry.dtype),
+        _text(entry.dtype + entry.shape),
         held,
         remark,
     )
-    return f"<tr>{''.join(f'<td>{column}</td>' for column in columns)}</tr>"
+    filled = columns if remark else columns[:-1]  # 300 rows stay in the file: every byte counts
+    return f"<tr>{''.join(f'<td>{column}</td>' for column in filled)}</tr>"
 
 
 _RENDER: dict[type[Block], Callable[[Any], str]] = {

@@ -165,26 +165,45 @@ def _rows(table: Table, page: _Page) -> Iterator[str]:
     shown = [entry for entry in table.entries if entry.level == 1 or len(table.entries) <= TABLE_LINES]
     left = table.left + len(table.entries) - len(shown[:TABLE_LINES])
     shown = shown[:TABLE_LINES]
-    lines: list[tuple[str, ...]] = [("name", "kind", "device", "shape", "dtype", "bytes", "")]
-    lines += [_columns(entry) for entry in shown]
-    widths = [min(limit, max(cells(line[i]) for line in lines)) for i, limit in enumerate((40, 14, 24, 20, 10, 9))]
-    narrow = page.width - 2 - sum(widths[1:]) - 2 * len(widths)
-    widths[0] = max(8, min(widths[0], narrow))
+    lines = [_HEAD, *map(_columns, shown)]
+    widths = _widths(lines, page.width - 2)
     for index, line in enumerate(lines):
         text = "  "
         for column, wide in zip(line, widths, strict=False):
-            cut = crop(column, wide)
-            text += cut + " " * (wide - cells(cut) + 2)
-        used = cells(text)
+            if wide:
+                cut = crop(column, wide)
+                text += cut + " " * (wide - cells(cut) + 2)
         if index == 0:
             yield page.paint(text.rstrip(), "quiet")
             continue
-        remark = crop(line[-1], page.width - used) if page.width - used >= 12 else ""
-        yield text + page.paint(remark, "stray" if shown[index - 1].odd else "quiet")
-        if line[-1] and not remark:
-            yield "    " + page.paint(crop(line[-1], page.width - 4), "stray" if shown[index - 1].odd else "quiet")
+        remark = line[-1]
+        role = "stray" if shown[index - 1].odd else "quiet"
+        room = page.width - cells(text)
+        if not remark or cells(remark) <= room:
+            yield text + page.paint(remark, role)
+        else:
+            yield text
+            yield from ("      " + page.paint(part, role) for part in wrap(remark, page.width - 6))
     if left:
         yield page.paint(f"  and {left:,} more", "quiet")
+
+
+_HEAD = ("name", "kind", "device", "shape", "dtype", "bytes", "")
+_WIDEST = (40, 14, 24, 20, 10, 9)
+_EXPENDABLE = (4, 1, 3, 5)  # columns in the order in which a narrow page loses them
+
+
+def _widths(lines: Sequence[tuple[str, ...]], room: int) -> list[int]:
+    """Columns of each field; 0 for one that is left out."""
+    widths = [min(limit, max(cells(line[i]) for line in lines)) for i, limit in enumerate(_WIDEST)]
+    name = widths[0]
+    for column in (*_EXPENDABLE, None):
+        taken = sum(wide + 2 for wide in widths[1:] if wide) + 2
+        if taken + min(name, 20) <= room or column is None:
+            break
+        widths[column] = 0
+    widths[0] = max(8, min(name, room - taken))
+    return widths
 
 
 def _columns(entry: Entry) -> tuple[str, ...]:

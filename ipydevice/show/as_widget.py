@@ -28,7 +28,7 @@ _live: deque[Any] = deque()
 def bundle(view: Diagnosis | Inventory, panel: Panel, uid: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Mime bundle and metadata of a new widget. Raises ImportError where anywidget is missing.
 
-    The plain text is taken out: the static output has said it, and terminals print it twice else.
+    The plain text is empty, since the static output has said it all; without any, nbconvert warns.
     """
     widget = panel_class()(data=data(view, panel, uid))
     _live.append(widget)
@@ -36,7 +36,7 @@ def bundle(view: Diagnosis | Inventory, panel: Panel, uid: str) -> tuple[dict[st
         _live.popleft().close()
     made = widget._repr_mimebundle_()
     mime, metadata = made if isinstance(made, tuple) else (made, {})
-    return {key: value for key, value in mime.items() if key != "text/plain"}, dict(metadata)
+    return {**mime, "text/plain": ""}, dict(metadata)
 
 
 @cache

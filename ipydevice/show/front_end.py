@@ -18,7 +18,7 @@ from ipydevice.show.tree import Panel
 _log = logging.getLogger("ipydevice")
 
 # Rows repeated in the JSON beside the panel: nbformat writes one value a line, 300 rows would take 90 kB.
-JSON_ROWS = 50
+JSON_ROWS = 30
 _ASCII = str.maketrans({"✗": "x", "▸": ">", "─": "-", "│": "|", "·": "*", "…": "~", "█": "#", "░": ".", "⏎": " "})
 
 

@@ -32,11 +32,13 @@ def of_diagnosis(diagnosis: Diagnosis) -> Panel:
 
 
 def _blocks(d: Diagnosis) -> Iterator[Block]:
-    yield Heading(d.headline or d.message, aside=d.op or "")
+    # The ids to search for stand in the table's line; without a table they go up.
+    aside = (d.op,) if d.placements else (d.op, d.message_id, d.family)
+    yield Heading(d.headline or d.message, aside=" · ".join(part for part in aside if part))
     if d.failed.source:
         yield Code(str(d.failed), d.failed.source, d.marks)
-    if d.explanation:
-        yield Remark("why", _HEDGE[d.confidence] + d.explanation)
+    if d.explanation or d.confidence != "certain":
+        yield Remark("why", _HEDGE[d.confidence] + (d.explanation or "the message alone does not tell"))
     for note in d.notes:
         yield Remark("note", note)
     if d.evidence and d.confidence != "certain":
@@ -78,7 +80,9 @@ def _cell(rerun: Rerun) -> str:
 
 
 def _main(fix: Fix, reruns: tuple[str, ...]) -> str:
-    verb = {"patch": "apply", "repair": "repair"}.get(fix.kind, "fix")
+    if fix.kind == "patch":
+        return "write the files"
+    verb = "repair" if fix.kind == "repair" else "fix"
     return f"{verb} & re-run {', '.join(reruns)}" if reruns else verb
 
 

@@ -74,7 +74,14 @@ def many(count: int = 10_000) -> None:
     for i in range(count // 10):
         rows.append(Row(f"model.layer{i}", "module", "cuda:0"))
         rows.extend(
-            Row(f"model.layer{i}.p{k}", "parameter", "cpu" if k == 7 else "cuda:0", shape=(k, i), dtype="float32", bytes=i)
+            Row(
+                f"model.layer{i}.p{k}",
+                "parameter",
+                "cpu" if k == 7 else "cuda:0",
+                shape=(k, i),
+                dtype="float32",
+                bytes=i,
+            )
             for k in range(9)
         )
     show.display(Inventory(tuple(rows), {"cuda:0": 3 * 2**30, "cpu": 2**20}))

@@ -12,21 +12,23 @@ async function applyFix(model, el, root, data, fix) {
   const found = openDocument(model, data.failed, data.uid);
   const steps = found && plan(listCells(found.nb), fix, data.failed);
   if (!found || steps.why) return insertFix(model, el, root, data, fix, steps?.why);
-  if (fix.kind === 'patch') steps.setup = { below: found.index, text: fix.inserts[0] };
   const { nb } = found;
+  // Only the kernel can write files; its cell says itself what to run then, and the page puts that below it.
+  if (fix.kind === 'patch') Object.assign(steps, { setup: { below: found.index, text: fix.inserts[0] }, rerun: [] });
   const ids = carryOut(nb, steps);
   if (!ids.length) return report(root, 'Done. Nothing has to run again.');
   const what = [
     steps.replace.length && 'text replaced (Ctrl+Z in the cell undoes it)',
     steps.setup && 'cell inserted below',
   ].filter(Boolean).join(', ');
-  report(root, `${what || 'Running'}; running ${names(steps)} …`);
+  const cells = names(steps) || 'the new cell';
+  report(root, `${what || 'Running'}; running ${cells} …`);
   const outcome = await runCells(el, nb, ids);
   report(root, {
-    done: `Done: ${names(steps)} ran.`,
+    done: `Done: ${cells} ran.`,
     failed: 'A cell failed again: see its output.',
-    sent: `${what || 'Sent'}; ${names(steps)} runs.`,
-    manual: `${what}. Now run ${names(steps)}.`,
+    sent: `${what || 'Sent'}; ${cells} runs.`,
+    manual: `${what || 'Nothing was run'}. Now run ${cells}.`,
   }[outcome]);
 }
 
