@@ -8,7 +8,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.cells import CellHistory
-from ipydevice.diagnose import culprit, frames, special
+from ipydevice.diagnose import culprit, frames, holders, special
 from ipydevice.diagnose.causes import Facts, classify
 from ipydevice.diagnose.culprit import Choice, holder_chain
 from ipydevice.diagnose.describe import describe
@@ -91,7 +91,7 @@ class Analysis:
     def _stray(self, candidate: Candidate, owners: list[Holder]) -> Stray:
         source = candidate.frame.source
         assert source is not None
-        holder = next((h for h in reversed(owners[:-1]) if type(h.value) not in (dict, list, tuple, set)), None)
+        holder = next((h for h in reversed(owners[:-1]) if not holders.is_container(h.value)), None)
         attribute = owners[-1].path.removeprefix(holder.path).removeprefix(".") if holder is not None else ""
         via = candidate.via or (str(owners[-1].via or "") if len(owners) > 1 else "")
         kind = "module" if placement.is_module(candidate.value) else _kind(candidate, via)
@@ -110,16 +110,14 @@ class Analysis:
 
     def _path(self, candidate: Candidate) -> str | None:
         """The same object reached from the workspace."""
-        from ipydevice.diagnose.holders import find
-
         if not candidate.known:
             return None
-        chain = find(candidate.value, self.namespace.items())
+        chain = holders.find(candidate.value, self.namespace.items())
         return chain[-1].path if chain else None
 
     def _owner_chain(self, owners: list[Holder]) -> list[Step]:
         """How the object that holds the stray was made."""
-        holder = next((h for h in owners[:-1] if type(h.value) not in (dict, list, tuple, set)), None)
+        holder = next((h for h in owners[:-1] if not holders.is_container(h.value)), None)
         if holder is None:
             return []
         for name, live in self.namespace.items():

@@ -25,6 +25,7 @@ LABELS = re.compile(r"(^|_)(y|yb|yy|ys|t|tb|labels?|targets?|tgts?|gt|truth|grou
 HIDDEN = re.compile(r"(^|_)(h|c|hx|cx|h0|c0|hc|hidden|hiddens?|state|states|memory|mem|carry)(_|\d|$)", re.I)
 SHADOW = re.compile(r"ema|shadow|averag|swa|polyak|momentum_?(encoder|model)|moving", re.I)
 METRIC = re.compile(r"metric|accuracy|confusion|meter|average_?precision|f1|recall|score|running", re.I)
+WEIGHT = re.compile(r"weight|alpha|^pos|class|prior|balance|^w(_|$)", re.I)
 LOSS = re.compile(r"loss|criteri", re.I)
 CACHE = re.compile(r"cache|memo|_kv|past|stash|buf(fer)?s?$", re.I)
 
@@ -85,6 +86,8 @@ def classify(facts: Facts) -> str:
 
 def _by_message(facts: Facts) -> str | None:
     mismatch = facts.finding.mismatch
+    if facts.device == "meta":
+        return "meta_not_materialized"
     if mismatch.kind == "availability":
         return "no_accelerator"
     wrapped = mismatch.wrapped_in or ""
@@ -92,7 +95,7 @@ def _by_message(facts: Facts) -> str | None:
         return "dp_replica_state"
     if "DataLoader" in wrapped or "fork" in mismatch.text:
         return "cuda_in_dataset"
-    if mismatch.kind == "meta" or facts.device == "meta":
+    if mismatch.kind == "meta":
         return "meta_not_materialized"
     if mismatch.family == "numpy":
         return "to_numpy"
@@ -121,7 +124,8 @@ def _optimizer_state(facts: Facts) -> str | None:
 
 
 def _is_user_object(live: Any) -> bool:
-    return type(live) not in (dict, list, tuple, set) and type(live).__module__ != "builtins"
+    """An object with attributes of its own: no container, function or class."""
+    return not holders.is_container(live) and type(live).__module__ not in ("builtins", "functools")
 
 
 def _steps_parameters(live: Any) -> bool:
@@ -146,7 +150,7 @@ def _module(facts: Facts) -> str | None:
         if isinstance(chain[-1].value, ast.Call) and chain[-1].how == "assignment":
             return "module_built_in_forward"
     for outer, inner in zip(facts.owners, facts.owners[1:], strict=False):
-        if placement.is_module(outer.value) and inner.via == "attribute" and type(inner.value) in (list, dict, tuple):
+        if placement.is_module(outer.value) and inner.via == "attribute" and holders.is_container(inner.value):
             return "module_in_plain_container"
     name = stray.expression
     kind = type(stray.value).__name__ if stray.known else ""
@@ -195,10 +199,14 @@ def _moved_by_framework(facts: Facts) -> bool:
 def _loss_or_metric_tensor(facts: Facts) -> str | None:
     """A buffer, or a plain tensor, that a criterion or a metric holds."""
     stray = facts.stray
-    if stray is None or stray.kind == "module" or not facts.owners:
+    if stray is None or stray.kind == "module":
         return None
+    name = facts.owners[-1].path if len(facts.owners) > 1 else stray.expression
+    argument = facts.finding.mismatch.argument or ""
+    if len(facts.owners) > 1 and (argument in ("weight", "pos_weight") or _is_loss_call(facts)) and WEIGHT.search(_last(name)):
+        return "loss_weight"
     for holder in reversed(facts.owners[:-1]):
-        if type(holder.value) in (dict, list, tuple, set):
+        if not _is_user_object(holder.value):
             continue
         kind = type(holder.value).__name__
         methods = {name for cls in type(holder.value).__mro__ for name in cls.__dict__}
@@ -207,10 +215,20 @@ def _loss_or_metric_tensor(facts: Facts) -> str | None:
         if METRIC.search(kind) and not placement.is_module(holder.value):
             return "metric_state"
         if LOSS.search(kind) and stray.via in ("buffer", "parameter", "attribute", "item"):
-            weighted = re.search(r"weight|alpha|pos|class|prior|balance", facts.owners[-1].path.split(".")[-1], re.I)
-            return "loss_weight" if weighted else None
+            return "loss_weight" if WEIGHT.search(_last(name)) else None
         break
     return None
+
+
+def _last(expression: str) -> str:
+    """``pos_weight`` of ``LOSSES['a'].keywords['pos_weight']``: the last name in an expression."""
+    names = re.findall(r"[A-Za-z_]\w*", expression)
+    return names[-1] if names else expression
+
+
+def _is_loss_call(facts: Facts) -> bool:
+    failed = facts.finding.failed
+    return bool(LOSS.search(failed.source.segment(failed.node))) or "loss" in (facts.finding.mismatch.op or "")
 
 
 # Tensors kept by objects ---------------------------------------------------------------------------
@@ -227,13 +245,14 @@ def _kept_by_object(facts: Facts) -> str | None:
         return None
     attribute = facts.owners[facts.owners.index(owner) + 1].path.rsplit(".", 1)[-1]
     if placement.is_module(owner.value) and stray.via in ("parameter", "buffer"):
-        return "model_not_moved"
+        return "module_added_after_move" if _added_after_move(facts) else "model_not_moved"
+    if not placement.is_module(owner.value) and _is_partly_moved(owner.value, facts):
+        return "nested_batch_partly_moved"
     setter = next((step for step in facts.finding.chain if step.how in ("attribute", "item")), None)
     method = setter.site.source.function(setter.site.node) if setter is not None else None
-    late = method is not None and getattr(method, "name", "") not in ("__init__", "reset_parameters", "_init", "setup")
     if facts.finding.mismatch.family == "rnn" or HIDDEN.search(attribute):
         return "rnn_state"
-    if _is_cache(facts, attribute, late):
+    if CACHE.search(attribute) or _is_kept_for_later(setter, method):
         return "stale_cache"
     if _from_parameters(setter, owner):
         return "derived_tensor_in_init"
@@ -247,13 +266,25 @@ def _is_data(live: Any) -> bool:
     return placement.kind_of(live) in ("loader", "dataset", "packed sequence")
 
 
-def _is_cache(facts: Facts, attribute: str, late: bool) -> bool:
-    return bool(CACHE.search(attribute)) or (late and facts.finding.stray is not None and placement.is_module(_owner_value(facts)))
+def _is_kept_for_later(setter: Step | None, method: Any) -> bool:
+    """Made in a call and kept for the next one: in forward, or under a test whether it is there already."""
+    if setter is None or method is None:
+        return False
+    if getattr(method, "name", "") in ("forward", "__call__"):
+        return True
+    for outer in setter.site.source.ancestors(setter.site.node):
+        if isinstance(outer, ast.If):
+            test = ast.unparse(outer.test)
+            if " is None" in test or " not in " in test or "hasattr" in test:
+                return getattr(method, "name", "") != "__init__"
+    return False
 
 
-def _owner_value(facts: Facts) -> Any:
-    owner = facts.nearest(_is_user_object)
-    return owner.value if owner is not None else None
+def _is_partly_moved(owner: Any, facts: Facts) -> bool:
+    if re.match(r"(self|cls)\b", facts.stray.expression):
+        return False
+    devices = placement.devices_of(owner)
+    return len(devices) > 1 and facts.finding.target in devices
 
 
 def _from_parameters(setter: Step | None, owner: Holder) -> bool:
@@ -420,25 +451,38 @@ def _nested_batch(facts: Facts) -> str | None:
 
 def _index(facts: Facts) -> str | None:
     finding = facts.finding
-    stray_is_index = finding.stray is not None and finding.stray.kind != "module" and (
-        finding.mismatch.family in ("indexing", "masked_fill")
-        or finding.mismatch.argument in ("index", "indices", "mask")
-        or finding.mismatch.op in ("gather", "scatter", "index_select", "index_add", "take", "masked_select", "scatter_add")
-    )
-    if not stray_is_index:
+    if finding.stray is None or finding.stray.kind == "module":
         return None
     if finding.mismatch.op == "index_select" and any(o.kind == "module" for o in finding.operands):
         return None  # an embedding: its ids are an input like any other
-    return "index_device"
+    role = next((o.role for o in finding.operands if o.site is not None and o.site.node is finding.stray.site.node), "")
+    is_index = role in ("index", "indices") or (finding.mismatch.argument == "index" and finding.mismatch.argument_device == facts.device)
+    return "index_device" if is_index else None
+
+
+def _mask(facts: Facts) -> str | None:
+    """A mask that is no part of a batch."""
+    finding = facts.finding
+    if finding.stray is None or finding.mismatch.family != "masked_fill":
+        return None
+    return None if any(step.how == "loop" for step in finding.chain) or not finding.chain else _only_index(facts)
+
+
+def _only_index(facts: Facts) -> str | None:
+    """Computed from other tensors here, by a comparison: an index, not an input."""
+    last = facts.finding.chain[-1].value
+    return "index_device" if isinstance(last, ast.Compare) else None
 
 
 def _rnn_state(facts: Facts) -> str | None:
     finding = facts.finding
-    if finding.stray is None or finding.mismatch.family != "rnn":
+    if finding.stray is None or facts.stray.kind == "module":
         return None
-    if finding.mismatch.roles.get("hidden") == facts.device or HIDDEN.search(facts.stray.expression):
-        return "rnn_state"
-    return None
+    names = re.findall(r"[A-Za-z_]\w*", facts.stray.expression)
+    if finding.mismatch.family == "rnn":
+        told = finding.mismatch.roles.get("hidden") == facts.device
+        return "rnn_state" if told or any(HIDDEN.search(name) for name in names) else None
+    return "rnn_state" if any(re.search(r"hidden|^(h|c)(_?(0|n|t|prev|x))$", name, re.I) for name in names) else None
 
 
 def _library_result(facts: Facts) -> str | None:
@@ -527,10 +571,11 @@ RULES: tuple[Rule, ...] = (
     _default_device,
     _hardcoded_rule,
     _split_model,
-    _nested_batch,
     _collection,
+    _nested_batch,
     _index,
     _library_result,
     _fresh,
+    _mask,
     _input,
 )

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field, replace
+from types import MethodType
 from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose import bindings, holders
-from ipydevice.diagnose.evaluate import FACTORIES, MISSING, call_name, keyword, moved_to, value
+from ipydevice.diagnose.evaluate import FACTORIES, MISSING, Scope, call_name, keyword, moved_to, value
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.frames import COMPREHENSIONS, Frame
-from ipydevice.diagnose.meeting import Candidate, candidates, fill_by_elimination, library_operands
+from ipydevice.diagnose.meeting import Candidate, candidates, fill_by_elimination, library_operands, view_of
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.messages import Mismatch
 
 HOST = "cpu"
+_BY_RULE = "an index has to be on the host or with the tensor that it selects from"
 
 
 @dataclass
@@ -46,6 +48,7 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice:
     at = frames.index(frame)
     below = frames[at + 1] if at + 1 < len(frames) else None
     met = fill_by_elimination(candidates(frame, below), mismatch.devices)
+    met = [_seen_through(candidate, tracer) for candidate in met]
     inside = library_operands(frames[at + 1 :])
     choice = Choice(met=met)
     sides = _sides(met, inside, mismatch)
@@ -60,10 +63,43 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice:
     if choice.stray is not None:
         _climb(choice, frames, tracer)
         stray = choice.stray
-        assert stray.frame.source is not None
-        site = Site(stray.frame.source, stray.node, stray.frame.frame)
-        choice.chain = tracer.trace(site, stray.device)
+        choice.chain = _chain(stray, tracer)
     return choice
+
+
+def _seen_through(candidate: Candidate, tracer: Tracer) -> Candidate:
+    """The result of a method that returns part of its object's state is that part: ``self.anchors(n)``."""
+    call = candidate.node
+    if not candidate.result or candidate.known or not isinstance(call, ast.Call):
+        return candidate
+    method = value(call.func, candidate.frame.scope)
+    text = tracer.function_text(method, call)
+    if text is None or not isinstance(method, MethodType):
+        return candidate
+    scope = Scope({"self": method.__self__}, candidate.frame.frame.f_globals)
+    for returned in bindings.returns(text[1]):
+        kept = value(view_of(returned), scope)
+        if kept is MISSING or kept is method.__self__:
+            continue
+        for found in placement.walk(kept, limit=100):
+            if placement.device_of(found.value) == candidate.device:
+                return replace(candidate, value=found.value, known=True)
+    return candidate
+
+
+def _chain(stray: Candidate, tracer: Tracer) -> list[Step]:
+    """Where the stray came from: for a member of an object where it was put there, else how the object was made."""
+    assert stray.frame.source is not None
+    if stray.member and stray.known:
+        chain = holders.along(stray.root, "", stray.member)
+        at = next((i for i in range(len(chain) - 2, -1, -1) if not holders.is_container(chain[i].value)), None)
+        if at is not None:
+            name = chain[at + 1].path.removeprefix(chain[at].path).lstrip(".").split("[")[0].split(".")[0]
+            step = tracer.of_attribute_of(chain[at].value, name) if name else None
+            if step is not None:
+                rest = Site(step.site.source, step.value, step.site.frame) if step.value is not None else None
+                return [step, *(tracer.trace(rest, stray.device) if rest is not None else [])]
+    return tracer.trace(Site(stray.frame.source, stray.node, stray.frame.frame), stray.device)
 
 
 def _sides(met: list[Candidate], inside: list[tuple[str, Any]], mismatch: Mismatch) -> dict[str, list[Candidate]]:
@@ -156,8 +192,10 @@ def _weight(
         return 10.0, [f"{name} is on meta: it has a shape and no data"]
     if device == HOST and any(other.device not in (HOST, "meta") for other in everyone):
         weight += 2.0
-    if candidate.role == "index" or mismatch.family == "indexing" and candidate.role not in ("value", "target", "receiver"):
-        weight += 3.0 if mismatch.family == "indexing" else 0.5
+    if mismatch.family == "indexing" and candidate.role == "index":
+        return weight + 3.0, [f"{name} is the index, on {device}; {_BY_RULE}"]
+    if candidate.role == "index":
+        weight += 0.5
     unreachable = _unreachable_by_to(candidate, tracer)
     if unreachable is not None:
         owner_device, fact = unreachable
@@ -168,6 +206,8 @@ def _weight(
         facts.append(f"{name} is optimizer state on {device}")
     elif candidate.via in ("parameter", "buffer"):
         weight += _weight_of_registered(candidate)
+        if HOST not in {other.device for other in everyone}:
+            weight -= 3.0  # between two cards parameters are at home and activations travel
     elif not candidate.member:
         weight += _weight_of_history(candidate, tracer, facts)
     return weight, facts
@@ -237,6 +277,8 @@ def _chain_of_node(candidate: Candidate) -> list[holders.Holder]:
 
 def _weight_of_registered(candidate: Candidate) -> float:
     """A parameter of a module that mostly lives elsewhere is the stray; else the module is home."""
+    if not placement.is_module(candidate.root):
+        return 0.0
     devices: dict[str, int] = {}
     for tensor in holders.registered(candidate.root):
         devices[placement.device_of(tensor)] = devices.get(placement.device_of(tensor), 0) + 1
@@ -256,10 +298,12 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
     ends.insert(0, (candidate.node, site))
     for expr, where in ends:
         scope = tracer.scope(where)
+        if isinstance(expr, ast.Call) and placement.is_module(value(expr.func, scope)):
+            return -2.5  # it is where its module is
         for call in [n for n in ast.walk(expr) if isinstance(n, ast.Call)]:
             moved = moved_to(call, scope)
             if moved is not None and moved == candidate.device:
-                return 0.0 if is_literal_device(call) else -2.0
+                return 1.5 if is_literal_device(call) and moved != HOST else -2.0
             if call_name(call, scope) in FACTORIES:
                 if keyword(call, "device") is None:
                     facts.append(f"{candidate.expression} is made by {where.source.segment(call)} without a device")
@@ -326,9 +370,10 @@ def _one_up(stray: Candidate, users: list[Frame], frames: list[Frame], tracer: T
         return None
     if root.id not in names:
         return _enclosing(stray, root.id, users)
-    is_self = names[0] == root.id and root.id in ("self", "cls")
-    if is_self and not (stray.node is root and placement.is_module(stray.value)):
-        return None
+    if names[0] == root.id and root.id in ("self", "cls"):  # its state is named where the class is written
+        me = value(root, frame.scope)
+        if not placement.is_module(me) or not holders.wholly_on(me, stray.device or ""):
+            return None
     at = users.index(frame)
     if at == 0:
         return None
@@ -341,7 +386,7 @@ def _one_up(stray: Candidate, users: list[Frame], frames: list[Frame], tracer: T
     if exact:
         best = min(exact, key=lambda c: (len(c.member), c.role == "callee"))
         return best
-    given = tracer._argument_in_caller(frame, function, root.id) if stray.node is root else None
+    given = tracer.argument_in_caller(frame, function, root.id) if stray.node is root else None
     if given is not None:
         return Candidate(caller, given[1], "", stray.device, value=stray.value, known=stray.known, result=True)
     return None

@@ -26,7 +26,8 @@ class Holder:
 
 
 def find(wanted: Any, names: Iterable[tuple[str, Any]]) -> list[Holder]:
-    """The shortest way from one of the names to `wanted`; empty where there is none."""
+    """The shortest way from one of the names to `wanted`, or to a tensor that shares its storage; empty: none."""
+    is_tensor = placement.is_tensor(wanted)
     queue: deque[tuple[list[Holder], int]] = deque()
     seen: set[int] = set()
     for name, live in names:
@@ -46,7 +47,7 @@ def find(wanted: Any, names: Iterable[tuple[str, Any]]) -> list[Holder]:
             if looked_at > _LOOKED_AT:
                 return []
             here = Holder(chain[-1].path + member.path, member.value, member.via)
-            if member.value is wanted:
+            if member.value is wanted or (is_tensor and placement.is_tensor(member.value) and placement.same(member.value, wanted)):
                 return [*chain, here]
             if id(member.value) in seen or not _may_hold(member.value):
                 continue
@@ -57,6 +58,11 @@ def find(wanted: Any, names: Iterable[tuple[str, Any]]) -> list[Holder]:
 
 
 _LEAVES = (int, float, bool, str, bytes, complex, type(None), type(ast), type, type(len))
+
+
+def is_container(live: Any) -> bool:
+    """Whether an object is a mere container: its items belong to whoever holds it."""
+    return any(base in type(live).__mro__ for base in (dict, list, tuple, set, frozenset, deque))
 
 
 def _may_hold(live: Any) -> bool:

@@ -158,11 +158,11 @@ def _targets(nodes: list[ast.expr]) -> Iterator[tuple[ast.expr, str]]:
 
 def store_statement(source: Source, node: ast.AST) -> ast.AST:
     """`node`, or the whole assignment when `node` is only its target (``a[i] = b``)."""
-    up = source.parent(node)
+    target, up = node, source.parent(node)
     while isinstance(up, (ast.Tuple, ast.List, ast.Starred)):
-        node, up = up, source.parent(up)
-    if isinstance(up, ast.Assign) and node in up.targets:
+        target, up = up, source.parent(up)
+    if isinstance(up, ast.Assign) and target in up.targets:
         return up
-    if isinstance(up, (ast.AugAssign, ast.AnnAssign)) and node is up.target:
+    if isinstance(up, (ast.AugAssign, ast.AnnAssign)) and target is up.target:
         return up
     return node

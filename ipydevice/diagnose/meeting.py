@@ -16,7 +16,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose import locate
-from ipydevice.diagnose.evaluate import MISSING, VIEWS, Scope, device, value
+from ipydevice.diagnose.evaluate import MISSING, VIEWS, Scope, device, moved_to, value
 from ipydevice.diagnose.frames import Frame
 from ipydevice.placement.kinds import is_a
 
@@ -64,36 +64,66 @@ def candidates(frame: Frame, below: Frame | None) -> list[Candidate]:
 
 
 def _expand(frame: Frame, expr: ast.expr, role: str, passed: dict[ast.expr, Any]) -> list[Candidate]:
-    live = value(expr, frame.scope)
-    if live is MISSING and expr in passed:
-        live = passed[expr]
-    if live is not MISSING:
-        return list(_inside(frame, expr, role, live))
     match expr:
-        case ast.Starred():
-            return _expand(frame, expr.value, role, passed)
-        case ast.Tuple() | ast.List():
-            return [found for part in expr.elts for found in _expand(frame, part, role, passed)]
-        case ast.Dict():
-            return [found for part in expr.values for found in _expand(frame, part, role, passed)]
-        case ast.IfExp():
-            return _expand(frame, expr.body, role, passed) + _expand(frame, expr.orelse, role, passed)
-        case ast.NamedExpr():
-            return _expand(frame, expr.value, role, passed)
-        case ast.ListComp() | ast.GeneratorExp():
-            made = value(expr.generators[0].iter, frame.scope)
-            if made is not MISSING and isinstance(expr.elt, ast.Name):
-                return list(_inside(frame, expr.generators[0].iter, role, made))
-        case ast.Attribute() if role == "callee":
-            return []  # a method: its receiver is an operand of its own
+        case ast.Starred(value=inner) | ast.NamedExpr(value=inner) if value(inner, frame.scope) is MISSING:
+            return _expand(frame, inner, role, passed)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
+            return [found for part in parts for found in _expand(frame, part, role, passed)]
+        case ast.IfExp(body=one, orelse=another):
+            return _expand(frame, one, role, passed) + _expand(frame, another, role, passed)
         case ast.Lambda() | ast.Constant() | ast.JoinedStr() | ast.Slice():
             return []
+    live = value(expr, frame.scope)
+    if live is not MISSING:
+        return list(_inside(frame, expr, role, live))
+    if isinstance(expr, ast.Attribute) and role == "callee":
+        return []  # a method: its receiver is an operand of its own
     base = view_of(expr)
     if base is not expr:
-        inner = _expand(frame, base, role, passed)
-        if inner and not (len(inner) == 1 and inner[0].result):
-            return inner
-    return [Candidate(frame, expr, role, device(expr, frame.scope), result=True)]
+        shown = _expand(frame, base, role, passed)
+        if any(candidate.known for candidate in shown):
+            return shown
+    if expr in passed:
+        found = list(_inside(frame, expr, role, passed[expr]))
+        return _ingredients(frame, expr, role, found[0].device) or found if len(found) == 1 else found
+    if isinstance(expr, (ast.ListComp, ast.GeneratorExp)):
+        made = value(expr.generators[0].iter, frame.scope)
+        if made is not MISSING and isinstance(expr.elt, ast.Name):
+            return list(_inside(frame, expr.generators[0].iter, role, made))
+    where = device(expr, frame.scope)
+    return _ingredients(frame, expr, role, where) or [Candidate(frame, expr, role, where, result=True)]
+
+
+def _ingredients(frame: Frame, expr: ast.expr, role: str, where: str | None) -> list[Candidate]:
+    """The named tensors that an intermediate result was computed from: ``m`` of ``m * b1``, ``a`` of ``a.mul_(b)``.
+
+    Only where all of them are on one device; the result is there too.
+    """
+    parts: list[ast.expr]
+    match expr:
+        case ast.BinOp(left=left, right=right):
+            parts = [left, right]
+        case ast.UnaryOp(operand=operand):
+            parts = [operand]
+        case ast.Compare(left=left, comparators=others):
+            parts = [left, *others]
+        case ast.Call(func=ast.Attribute(value=receiver)) if _is_tensor_expression(receiver, frame.scope):
+            if moved_to(expr, frame.scope) is not None:
+                return []
+            parts = [receiver, *expr.args]
+        case _:
+            return []
+    found = [c for part in parts for c in _expand(frame, part, role, {}) if c.device is not None]
+    numbers = [c for c in found if c.known and placement.is_tensor(c.value) and placement.shape_of(c.value) == ()]
+    named = [c for c in found if c.known and placement.is_tensor(c.value) and c not in numbers]
+    if not named or any(c.result for c in found) or {c.device for c in named} != {where or named[0].device}:
+        return []
+    return named
+
+
+def _is_tensor_expression(expr: ast.expr, scope: Scope) -> bool:
+    live = value(view_of(expr), scope)
+    return placement.is_tensor(live) or isinstance(expr, (ast.BinOp, ast.Call)) and device(expr, scope) is not None
 
 
 def view_of(expr: ast.expr) -> ast.expr:

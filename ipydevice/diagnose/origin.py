@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
-from types import FrameType
+from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 from ipydevice import placement
@@ -21,6 +21,7 @@ from ipydevice.diagnose.finding import How, Site, Step
 from ipydevice.diagnose.frames import Frame, Sources, is_library
 from ipydevice.diagnose.meeting import view_of
 from ipydevice.diagnose.source import FunctionNode, Source
+from ipydevice.placement.kinds import attributes
 
 LONGEST = 16  # steps of one chain: a bound by count, never by the clock
 
@@ -139,7 +140,7 @@ class Tracer:
         how: How = "closure" if closure else "argument"
         live = next((f for f in self.frames if f.frame is frame), None) or self._frame_of(source, function)
         if live is not None:
-            given = self._argument_in_caller(live, function, name)
+            given = self.argument_in_caller(live, function, name)
             if given is not None:
                 return Step(how, *given)
         called = self._call_in_cells(source, function, name)
@@ -150,7 +151,7 @@ class Tracer:
             return Step("closure", Site(source, default, None), default)
         return None
 
-    def _argument_in_caller(self, live: Frame, function: FunctionNode, name: str) -> tuple[Site, ast.expr] | None:
+    def argument_in_caller(self, live: Frame, function: FunctionNode, name: str) -> tuple[Site, ast.expr] | None:
         """The call in the next frame of the user's outside, and the expression it passes for the parameter."""
         at = self.frames.index(live)
         if at == 0:
@@ -368,8 +369,9 @@ class Tracer:
 
     def function_text(self, function: Any, call: ast.Call) -> tuple[Source, FunctionNode] | None:
         """The definition of a user's function, when that is what the call calls."""
-        live = getattr(function, "__func__", function) if type(function).__name__ == "method" else function
-        code = getattr(live, "__code__", None) if type(live).__name__ == "function" else None
+        live = function.__func__ if type(function) is MethodType else function
+        live = attributes(live).get("__wrapped__", live)  # functools.wraps, lru_cache
+        code = live.__code__ if type(live) is FunctionType else None
         if code is None or is_library(code.co_filename):
             return None
         source = self.sources.of_code_file(code.co_filename)

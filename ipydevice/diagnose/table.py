@@ -10,7 +10,7 @@ from ipydevice.diagnosis import Row
 
 def rows_of(frames: list[Frame]) -> list[Row]:
     """Rows for each frame: the user's first, the innermost at the top, then the libraries'."""
-    from ipydevice.inventory import frame_rows
+    from ipydevice.listing import frame_rows
 
     rows: list[Row] = []
     ordered = [f for f in reversed(frames) if f.is_user] + [f for f in reversed(frames) if not f.is_user]
