@@ -1,0 +1,488 @@
+"""Tensors that objects keep: attributes no ``.to()`` reaches, states, caches."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.diagnose.evaluate import MISSING
+from ipydevice.diagnose.finding import Site, Step
+from ipydevice.fixes import classes, moves
+from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.modules import workspace_device
+from ipydevice.fixes.names import bound, last_name, root
+from ipydevice.placement.kinds import attributes
+from ipydevice.placement.tensors import read
+
+
+# -- buffers ------------------------------------------------------------------------------------
+
+
+def plain_attribute(ctx: Context) -> Iterator[Proposal]:
+    """A buffer where a module keeps a tensor; where another object keeps it, a move of all it keeps."""
+    for owner, attribute in owners(ctx):
+        if placement.is_module(owner):
+            buffer = as_buffer(ctx, owner, attribute)
+            if buffer is not None:
+                yield buffer
+        else:
+            whole = move_object(ctx, owner)
+            if whole is not None:
+                yield whole
+    yield from at_use(ctx)
+
+
+def owners(ctx: Context) -> Iterator[tuple[Any, str]]:
+    """(object, attribute) that hold the stray, the holder named by the finding first."""
+    stray = ctx.stray
+    if stray is None:
+        return
+    seen: set[int] = set()
+    if stray.owner is not None and stray.attribute:
+        first = stray.attribute.replace("[", ".").split(".")[0]
+        seen.add(id(stray.owner))
+        yield stray.owner, first
+    node = stray.site.node
+    while isinstance(node, (ast.Subscript, ast.Call)):
+        node = node.value if isinstance(node, ast.Subscript) else node.func
+    if isinstance(node, ast.Attribute):
+        owner = ctx.value(Site(stray.site.source, node.value, stray.site.frame))
+        if owner is not MISSING and id(owner) not in seen and not placement.is_tensor(owner):
+            yield owner, node.attr
+
+
+def as_buffer(ctx: Context, owner: Any, attribute: str) -> Proposal | None:
+    """``self.pe = expr`` in ``__init__`` becomes ``self.register_buffer("pe", expr)``."""
+    live = attributes(owner).get(attribute, MISSING)
+    if not placement.is_tensor(live) or placement.is_parameter(live) or classes.has_class_attribute(owner, attribute):
+        return None
+    settings = classes.settings(ctx, owner, attribute)
+    if not settings:
+        return None
+    first = settings[0]
+    if first.method.name != "__init__" or not first.whole or not classes.after_super(first):
+        return None
+    if read(live, "grad_fn") is not None:
+        return None  # computed from parameters: a buffer would keep the old graph
+    empty = isinstance(first.value, ast.Constant) and first.value.value is None
+    source = first.site.source
+    computed = not empty and not _is_argument(first) and not classes.is_random(first.method, source)
+    tail = ", persistent=False" if computed or empty else ""
+    draft = ctx.draft(source)
+    target = source.segment(_target(first))
+    base = target.rsplit(".", 1)[0]
+    name = classes.quote(source, attribute)
+    draft.replace_statement(first.statement, f"{base}.register_buffer({name}, {draft.segment(first.value)}{tail})")
+    path, device = classes.owner_path(ctx), workspace_device(ctx)
+    repair = None
+    if path is not None and device is not None:
+        repair = f'{path}.register_buffer("{attribute}", {path}.__dict__.pop("{attribute}").to({device}){tail})'
+    return Proposal(
+        f"make {target} a buffer, which moves with the module",
+        [draft],
+        live=repair,
+        note="persistent=False: it is computed anew, so checkpoints keep their keys"
+        if tail
+        else f'the checkpoint gets the key "{attribute}"; persistent=False keeps it out',
+    )
+
+
+def _target(setting: classes.Setting) -> ast.expr:
+    statement = setting.statement
+    return statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+
+
+def _is_argument(setting: classes.Setting) -> bool:
+    """Is the value handed in, so that only a checkpoint could bring it back?"""
+    names = {a.arg for a in setting.method.args.args[1:]} | {a.arg for a in setting.method.args.kwonlyargs}
+    return root(setting.value) in names and not isinstance(setting.value, ast.Call)
+
+
+# -- plain objects ------------------------------------------------------------------------------
+
+
+def move_object(ctx: Context, owner: Any) -> Proposal | None:
+    """Below the line that builds the object: ``sc.mean, sc.std = sc.mean.to(device), sc.std.to(device)``."""
+    found = _named(ctx, owner)
+    if found is None or _is_frozen(owner):
+        return None
+    name, site, statement = found
+    parts = list(_tensor_parts(ctx, owner, name))
+    device = ctx.device(Site(site.source, statement, site.frame), avoid=[root(ast.parse(name, mode="eval").body) or ""])
+    if not parts or device is None:
+        return None
+    code = _move_parts(parts, device)
+    draft = ctx.draft(site.source)
+    draft.after(statement, code)
+    here = workspace_device(ctx)
+    live = _move_parts(parts, here) if here is not None and name.split(".")[0] in ctx.finding.namespace else None
+    return Proposal(f"move what {name} keeps, where it is built", [draft], live=live)
+
+
+def _is_frozen(owner: Any) -> bool:
+    parameters = getattr(type(owner), "__dataclass_params__", None)
+    return bool(getattr(parameters, "frozen", False)) or isinstance(owner, tuple)
+
+
+def _named(ctx: Context, owner: Any) -> tuple[str, Site, ast.stmt] | None:
+    """The object's name, and the statement behind which it holds its tensors."""
+    for name, live in list(ctx.finding.namespace.items()):
+        if live is not owner or name.startswith("_"):
+            continue
+        last: tuple[str, Site, ast.stmt] | None = None
+        fillers = _fillers(ctx, owner)
+        for cell in ctx.work.order:
+            source = classes.cell_source(ctx, cell)
+            for statement in source.tree.body:
+                if cell is ctx.work.failed and _holds(statement, ctx.failed_statement):
+                    break
+                if name in bound([statement]):
+                    last = (name, Site(source, statement), statement)
+                elif last is not None and _fills(statement, name, fillers):
+                    last = (name, Site(source, statement), statement)
+        if last is not None:
+            return last
+    for step in ctx.finding.owner_chain:
+        statement = step.site.source.statement(step.site.node)
+        if isinstance(statement, ast.Assign) and step.how == "assignment":
+            target = step.site.source.segment(statement.targets[0])
+            if ctx.value(Site(step.site.source, statement.targets[0], step.site.frame)) is owner:
+                return target, step.site, statement
+    return None
+
+
+def _holds(statement: ast.stmt, wanted: ast.stmt | None) -> bool:
+    return wanted is not None and any(node is wanted for node in ast.walk(statement))
+
+
+def _fillers(ctx: Context, owner: Any) -> set[str]:
+    """Methods of the owner's class, other than __init__, that set a tensor attribute which is wrong now."""
+    found: set[str] = set()
+    for attribute, live in list(attributes(owner).items()):
+        if ctx.strays_like(live):
+            found |= {s.method.name for s in classes.settings(ctx, owner, attribute)}
+    return found - {"__init__"}
+
+
+def _fills(statement: ast.stmt, name: str, fillers: set[str]) -> bool:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in fillers:
+            if isinstance(node.func.value, ast.Name) and node.func.value.id == name:
+                return True
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and root(node) == name:
+            return True
+    return False
+
+
+def _tensor_parts(ctx: Context, owner: Any, name: str) -> Iterator[tuple[str, str]]:
+    """(what to assign, the moved value with ``{}`` for the device) of all that is on the wrong device."""
+    held = attributes(owner).items() if not isinstance(owner, dict) else ()
+    for attribute, live in list(held):
+        path = f"{name}.{attribute}"
+        if not attribute.isidentifier():
+            continue
+        if ctx.strays_like(live):
+            yield path, f"{path}.to({{}})"
+        elif type(live) in (list, tuple) and live and all(ctx.strays_like(v) for v in live):
+            opening, closing = ("[", "]") if type(live) is list else ("tuple(", ")")
+            yield path, f"{opening}t.to({{}}) for t in {path}{closing}"
+        elif type(live) is dict and live and all(ctx.strays_like(v) for v in live.values()):
+            yield path, f"{{{{k: t.to({{}}) for k, t in {path}.items()}}}}"
+
+
+def _move_parts(parts: list[tuple[str, str]], device: str) -> str:
+    return f"{', '.join(p for p, _ in parts)} = {', '.join(code.format(device) for _, code in parts)}"
+
+
+# -- at the use -----------------------------------------------------------------------------------
+
+
+def at_use(ctx: Context) -> Iterator[Proposal]:
+    """``.to(x.device)`` where the tensor is used; right on every device, a copy on each call."""
+    used = moves.where_used(ctx)
+    if used is not None:
+        used.note = used.note or "copies it on every call"
+        yield used
+
+
+# -- state between calls ------------------------------------------------------------------------
+
+
+def kept_state(ctx: Context) -> Iterator[Proposal]:
+    """A hidden state kept between calls: a buffer, or moved before it is used, None left alone."""
+    for owner, attribute in owners(ctx):
+        if placement.is_module(owner):
+            buffer = as_buffer(ctx, owner, attribute)
+            if buffer is not None:
+                buffer.title = f"make the state {attribute} a buffer, which moves with the module"
+                yield buffer
+        guarded = _moved_if_there(ctx, owner, attribute)
+        if guarded is not None:
+            yield guarded
+
+
+def _moved_if_there(ctx: Context, owner: Any, attribute: str) -> Proposal | None:
+    stray = ctx.stray
+    assert stray is not None
+    node: ast.AST = stray.site.node
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    site = Site(stray.site.source, node, stray.site.frame)
+    statement = site.source.statement(node)
+    if not isinstance(node, ast.Attribute) or statement is None or node.attr != attribute:
+        return None
+    name = site.source.segment(node)
+    device = ctx.device(Site(site.source, statement, site.frame))
+    held = attributes(owner).get(attribute)
+    if device is None:
+        return None
+    moved = f"{name}.to({device})" if placement.is_tensor(held) else f"tuple(s.to({device}) for s in {name})"
+    draft = ctx.draft(site.source)
+    draft.before(statement, f"if {name} is not None:\n    {name} = {moved}")
+    path, here = classes.owner_path(ctx), workspace_device(ctx)
+    live = None
+    if path is not None and here is not None and placement.is_tensor(held):
+        live = f"{path}.{attribute} = {path}.{attribute}.to({here})"
+    return Proposal(f"move {name} to the input's device before it is used", [draft], live=live)
+
+
+# -- caches ---------------------------------------------------------------------------------------
+
+
+def stale_cache(ctx: Context) -> Iterator[Proposal]:
+    """Make the cache ask for the device; or move what comes out of it."""
+    rebuilt = _rebuilt_elsewhere(ctx)
+    if rebuilt is not None:
+        yield rebuilt
+    for step in ctx.chain:
+        statement = step.site.source.statement(step.site.node)
+        if step.how == "return" and isinstance(statement, ast.Return) and statement.value is not None:
+            device = ctx.device(Site(step.site.source, statement.value, step.site.frame))
+            if device is not None:
+                draft = ctx.draft(step.site.source)
+                draft.suffix(statement.value, f".to({device})")
+                yield Proposal("move what comes out of the cache", [draft])
+            break
+    yield from at_use(ctx)
+    for owner, _ in owners(ctx):
+        if not placement.is_module(owner):
+            whole = move_object(ctx, owner)
+            if whole is not None:
+                yield whole
+
+
+def _rebuilt_elsewhere(ctx: Context) -> Proposal | None:
+    """``if self.mask is None:`` becomes ``if self.mask is None or self.mask.device != x.device:``."""
+    for owner, attribute in owners(ctx):
+        for setting in classes.settings(ctx, owner, attribute):
+            source = setting.site.source
+            for up in source.ancestors(setting.statement):
+                if isinstance(up, ast.If) and setting.statement in up.body and _asks_for(up.test, attribute):
+                    if classes.is_random(setting.statement, source):
+                        return None
+                    name = source.segment(_own(up.test, attribute))
+                    live_frame = ctx.stray.site.frame if ctx.stray and ctx.stray.site.source is source else None
+                    device = ctx.device(Site(source, up.test, live_frame), avoid=[attribute])
+                    if device is None or name in device:
+                        continue
+                    draft = ctx.draft(source)
+                    draft.suffix(up.test, f" or {name}.device != {device}") if _or_able(up.test) else None
+                    if draft:
+                        return Proposal(f"make {name} anew when the device has changed", [draft])
+    return None
+
+
+def _asks_for(test: ast.expr, attribute: str) -> bool:
+    return any(
+        isinstance(n, ast.Compare)
+        and isinstance(n.left, ast.Attribute)
+        and n.left.attr == attribute
+        and isinstance(n.ops[0], ast.Is)
+        for n in ast.walk(test)
+    )
+
+
+def _own(test: ast.expr, attribute: str) -> ast.expr:
+    return next(n for n in ast.walk(test) if isinstance(n, ast.Attribute) and n.attr == attribute)
+
+
+def _or_able(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare)
+
+
+# -- optimizers -----------------------------------------------------------------------------------
+
+
+def optimizer_state(ctx: Context) -> Iterator[Proposal]:
+    """Move the state to its parameters' devices, below the statement that brought it or moved the model."""
+    stray = ctx.stray
+    if stray is None:
+        return
+    name = _optimizer_name(ctx)
+    if name is None:
+        for owner, _ in owners(ctx):
+            if placement.is_optimizer(owner):
+                continue
+            if not placement.is_module(owner):
+                whole = move_object(ctx, owner)
+                if whole is not None:
+                    yield whole
+        yield from at_use(ctx)
+        return
+    code = _state_loop(ctx, name)
+    live_name = name if root(ast.parse(name, mode="eval").body) in ctx.finding.namespace else None
+    live = _state_loop(ctx, live_name) if live_name else None
+    for site, statement in _after_state(ctx, name):
+        draft = ctx.draft(site.source)
+        draft.after(statement, code)
+        yield Proposal(
+            f"move the state of {name} to its parameters' devices",
+            [draft],
+            live=live,
+            note="Adam's 'step' stays on the host, where it belongs; a failed step() may have counted it already",
+        )
+        return
+
+
+def _optimizer_name(ctx: Context) -> str | None:
+    stray = ctx.stray
+    assert stray is not None
+    node: ast.AST = stray.site.node
+    for part in ast.walk(node):
+        if isinstance(part, (ast.Name, ast.Attribute)):
+            live = ctx.value(Site(stray.site.source, part, stray.site.frame))
+            if placement.is_optimizer(live):
+                return stray.site.source.segment(part)
+    for name, live in list(ctx.finding.namespace.items()):
+        if live is stray.owner and placement.is_optimizer(live) and not name.startswith("_"):
+            return name
+    return None
+
+
+def _state_loop(ctx: Context, name: str) -> str:
+    device_type = f"{ctx.target}".split(":")[0]
+    p, state, k, v = ("param", "state", "key", "value")
+    if device_type and any(n in ctx.finding.namespace for n in (p, state, k, v)):
+        p, state, k, v = ("param_", "state_", "key_", "value_")
+    return (
+        f"for {p}, {state} in {name}.state.items():\n"
+        f"    for {k}, {v} in {state}.items():\n"
+        f'        if {k} != "step" and hasattr({v}, "to"):\n'
+        f"            {state}[{k}] = {v}.to({p}.device)"
+    )
+
+
+def _after_state(ctx: Context, name: str) -> Iterator[tuple[Site, ast.stmt]]:
+    """The statements behind which the state can be moved, the best first."""
+    steps = [*reversed(ctx.chain), *reversed(ctx.finding.owner_chain)]
+    for step in steps:
+        if step.how in ("move", "item", "assignment", "attribute"):
+            statement = _outer_statement(step)
+            if statement is not None and _knows(ctx, step.site, statement, name):
+                yield step.site, statement
+    last = _last_move(ctx, name)
+    if last is not None:
+        yield last
+
+
+def _outer_statement(step: Step) -> ast.stmt | None:
+    """The statement at the level of its function or cell that the step belongs to."""
+    source = step.site.source
+    statement = source.statement(step.site.node)
+    for up in source.ancestors(step.site.node):
+        if isinstance(up, (ast.For, ast.AsyncFor, ast.While, ast.With, ast.If, ast.Try)):
+            statement = up
+        elif isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            break
+    return statement
+
+
+def _knows(ctx: Context, site: Site, statement: ast.stmt, name: str) -> bool:
+    """Is the optimizer made by then, and is this no statement that only makes it?"""
+    base = name.split(".")[0]
+    if base in bound([statement]):
+        return False
+    return ctx.work.available(Site(site.source, statement, site.frame), base)
+
+
+def _last_move(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
+    """The last statement before the failure that moved a model or loaded the optimizer's state."""
+    base = name.split(".")[0]
+    for cell in reversed(ctx.work.order):
+        source = classes.cell_source(ctx, cell)
+        for statement in reversed(source.tree.body):
+            if cell is ctx.work.failed and statement.lineno >= getattr(ctx.failed_statement, "lineno", 0):
+                continue
+            for node in ast.walk(statement):
+                if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                    continue
+                loads = node.func.attr == "load_state_dict" and root(node.func) == base
+                live = ctx.finding.namespace.get(root(node.func) or "")
+                moved = node.func.attr in ("to", "cuda", "cpu") and placement.is_module(live)
+                if (loads or moved) and _knows(ctx, Site(source, statement), statement, name):
+                    return Site(source, statement), statement
+    return None
+
+
+# -- one optimizer, one tensor ------------------------------------------------------------------
+
+
+def derived_in_init(ctx: Context) -> Iterator[Proposal]:
+    """Compute in forward what ``__init__`` computed from parameters."""
+    for owner, attribute in owners(ctx):
+        if not placement.is_module(owner):
+            continue
+        again = _computed_at_use(ctx, owner, attribute)
+        if again is not None:
+            yield again
+        buffer = as_buffer(ctx, owner, attribute)
+        if buffer is not None:
+            yield buffer
+    yield from at_use(ctx)
+
+
+def _computed_at_use(ctx: Context, owner: Any, attribute: str) -> Proposal | None:
+    settings = classes.settings(ctx, owner, attribute)
+    stray = ctx.stray
+    if len(settings) != 1 or stray is None:
+        return None
+    setting = settings[0]
+    source = setting.site.source
+    names = {n.id for n in ast.walk(setting.value) if isinstance(n, ast.Name)}
+    local = bound(setting.method.body) | {a.arg for a in setting.method.args.args}
+    held = {member.path.removeprefix(".") for member in placement.members(owner)} | set(attributes(owner))
+    needed = {n.attr for n in ast.walk(setting.value) if isinstance(n, ast.Attribute) and root(n) == "self" and isinstance(n.value, ast.Name)}
+    if (names - {"self"}) & local or not needed or not setting.whole:
+        return None
+    live = attributes(owner).get(attribute)
+    learned = placement.is_tensor(live) and read(live, "grad_fn") is not None
+    detached = any(last_name(c.func) in ("detach", "clone") for c in ast.walk(setting.value) if isinstance(c, ast.Call))
+    if not needed <= held or not (learned or detached or "data" in needed):
+        return None
+    node = source.class_of(setting.statement)
+    if not learned or node is None:
+        return None
+    draft = ctx.draft(source)
+    code = source.segment(setting.value)
+    used = False
+    for method in node.body:
+        if method is setting.method:
+            continue
+        for use in ast.walk(method):
+            if isinstance(use, ast.Attribute) and use.attr == attribute and isinstance(use.ctx, ast.Load) and root(use) == "self":
+                draft.replace(use, code if isinstance(setting.value, (ast.Call, ast.Attribute, ast.Name)) else f"({code})")
+                used = True
+    if not used:
+        return None
+    draft.replace_statement(setting.statement, "pass") if len(setting.method.body) == 1 else _remove(draft, setting)
+    return Proposal(
+        f"compute self.{attribute} where it is used",
+        [draft],
+        note="so it follows the parameter when that is moved or trained",
+    )
+
+
+def _remove(draft: Any, setting: classes.Setting) -> None:
+    draft.remove(setting.statement)

@@ -1,0 +1,152 @@
+"""Whole batches: dicts, lists and objects of tensors, data sets that should stay on the host."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ipydevice import placement
+from ipydevice.diagnose.evaluate import MISSING
+from ipydevice.diagnose.finding import Site, Step
+from ipydevice.fixes import classes, moves
+from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.names import last_name, root
+
+HELPER = '''def move_to(batch, device):
+    """The batch with every tensor in it on the device, whatever it is made of."""
+    if hasattr(batch, "to"):
+        return batch.to(device)
+    if isinstance(batch, dict):
+        return type(batch)({k: move_to(v, device) for k, v in batch.items()})
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(move_to(v, device) for v in batch))
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(move_to(v, device) for v in batch)
+    return batch
+
+'''
+
+
+def whole_batch(ctx: Context) -> Iterator[Proposal]:
+    """Move everything in the batch: in one line where it is a dict or list of tensors, else by a helper."""
+    place = _batch(ctx)
+    if place is None:
+        return
+    site, name, block = place
+    device = ctx.device(site, avoid=[name])
+    if device is None:
+        return
+    live = ctx.work.value(site, name)
+    flat = _flat_move(live, name, device)
+    if flat is not None:
+        draft = ctx.draft(site.source)
+        anchor, _ = moves.existing_move(ctx, site, block, [name])
+        if anchor is not None:
+            draft.after(anchor, flat)
+        else:
+            draft.top_of(block, flat)
+        yield Proposal(f"move the whole of {name} at once", [draft])
+    outer = _outermost(site)
+    if outer is None or "move_to" in ctx.work.globals_of(site):
+        return
+    draft = ctx.draft(site.source)
+    draft.before(outer, HELPER)
+    draft.top_of(block, f"{name} = move_to({name}, {device})")
+    yield Proposal(f"move the whole of {name}, whatever it is made of", [draft], note="also what this code does not use")
+
+
+def _batch(ctx: Context) -> tuple[Site, str, list[ast.stmt]] | None:
+    """(place, name, block) of the loop variable or parameter that holds the stray."""
+    for step in ctx.chain:
+        loop = step.site.node
+        if step.how == "loop" and isinstance(loop, (ast.For, ast.AsyncFor)):
+            site = Site(step.site.source, loop.body[0], step.site.frame)
+            name = _held_by(loop.target)
+            return (site, name, loop.body) if name else None
+    return None
+
+
+def _held_by(target: ast.AST) -> str | None:
+    match target:
+        case ast.Name():
+            return target.id
+        case ast.Tuple(elts=[_, ast.Name(id=name)]):  # for i, batch in enumerate(loader)
+            return name
+        case _:
+            return None
+
+
+def _flat_move(live: object, name: str, device: str) -> str | None:
+    """One line for a dict, list or tuple of tensors."""
+    if live is MISSING or placement.is_tensor(live):
+        return None
+    if type(live) is dict:
+        tensors = [placement.is_tensor(v) for v in live.values()]
+        moved = "v.to({})" if all(tensors) else 'v.to({}) if hasattr(v, "to") else v'
+        if any(tensors):
+            return f"{name} = {{k: {moved.format(device)} for k, v in {name}.items()}}"
+    if type(live) in (list, tuple) and live and all(placement.is_tensor(v) for v in live):  # type: ignore[attr-defined]
+        return f"{name} = [t.to({device}) for t in {name}]"
+    return None
+
+
+def _outermost(site: Site) -> ast.stmt | None:
+    outer: ast.stmt | None = site.source.statement(site.node)
+    for up in site.source.ancestors(site.node):
+        if isinstance(up, ast.stmt):
+            outer = up
+    return outer
+
+
+def list_at_use(ctx: Context) -> Iterator[Proposal]:
+    """``torch.cat(xs)`` becomes ``torch.cat([t.to(device) for t in xs])``."""
+    stray = ctx.stray
+    if stray is None or not stray.member or not isinstance(stray.site.node, ast.Name):
+        return
+    live = ctx.value(stray.site)
+    if type(live) not in (list, tuple) or not all(placement.is_tensor(v) for v in live):
+        return
+    device = ctx.device(stray.site, avoid=[stray.site.node.id])
+    if device is not None:
+        draft = ctx.draft(stray.site.source)
+        draft.replace(stray.site.node, f"[t.to({device}) for t in {stray.site.node.id}]")
+        yield Proposal(f"move what is in {stray.site.node.id} where it is used", [draft])
+
+
+# -- a data set that makes accelerator tensors ----------------------------------------------------
+
+
+def host_dataset(ctx: Context) -> Iterator[Proposal]:
+    """A Dataset and its collate function give host tensors; the loop moves them."""
+    for source in classes.sources(ctx):
+        drafts = [d for d in (_without_moves(ctx, source, area) for area in _getters(source)) if d is not None]
+        if drafts:
+            yield Proposal(
+                "let the data set give host tensors", drafts[:1], note="the loop moves them, with pin_memory at no cost"
+            )
+            return
+
+
+def _getters(source) -> Iterator[ast.AST]:  # type: ignore[no-untyped-def]
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.FunctionDef) and ("collate" in node.name or node.name == "__getitem__"):
+            yield node
+
+
+def _without_moves(ctx: Context, source, area: ast.AST):  # type: ignore[no-untyped-def]
+    draft = ctx.draft(source)
+    done = False
+    for node in ast.walk(area):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda"):
+            draft.replace(node, draft.segment(node.func.value))
+            done = True
+        for keyword in node.keywords:
+            if keyword.arg == "device":
+                draft.replace(keyword.value, '"cpu"')
+                done = True
+    return draft if done else None
+
+
+__all__ = ["Step", "host_dataset", "last_name", "list_at_use", "root", "whole_batch"]

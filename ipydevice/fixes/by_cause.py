@@ -1,0 +1,206 @@
+"""Which repairs suit which cause, the best first."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from ipydevice import placement
+from ipydevice.diagnose.evaluate import MISSING
+from ipydevice.diagnose.finding import Site, Step
+from ipydevice.fixes import attributes, batches, host, literals, meta, modules, moves
+from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.factories import fresh
+from ipydevice.fixes.names import root
+
+Repairs = Callable[[Context], Iterator[Proposal]]
+
+
+def _one(proposal: Proposal | None) -> Iterator[Proposal]:
+    if proposal is not None:
+        yield proposal
+
+
+def left_behind(ctx: Context) -> Iterator[Proposal]:
+    """A value that was never moved: in the loop that hands it out, where it is fresh, or where it is used."""
+    for step in ctx.chain:
+        if step.how == "loop":
+            yield from _one(moves.in_loop(ctx, step))
+            break
+        if step.how == "argument":
+            yield from _one(moves.beside_other_arguments(ctx))
+    near = _near_origin(ctx)
+    if near is not None:
+        yield from _one(moves.where_made(ctx, near))
+    passed = [step for step in ctx.chain if step.how == "argument"]
+    if passed:
+        yield from _one(moves.where_passed(ctx, passed[-1]))
+    yield from _one(moves.where_used(ctx))
+    if near is None:
+        yield from _origins(ctx)
+
+
+def _near_origin(ctx: Context) -> Step | None:
+    """The step that makes the value, where nothing else needs it on the host."""
+    for step in reversed(ctx.chain):
+        value = step.value if isinstance(step.value, ast.expr) else None
+        statement = step.site.source.statement(step.site.node)
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and step.how in ("assignment", "attribute"):
+            value = statement.value
+        if step.how == "expression" and isinstance(step.site.node, ast.expr):
+            value = step.site.node
+        if value is None or not fresh(value, ctx.scope(step.site)):
+            continue
+        if isinstance(statement, ast.Assign) and _shared(ctx, step, statement):
+            continue
+        if _is_tensor_step(ctx, step, statement):
+            return step
+    return None
+
+
+def _is_tensor_step(ctx: Context, step: Step, statement: ast.stmt | None) -> bool:
+    """Is what the step binds a tensor, and not a loader or dataset that holds many?"""
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets[0].elts if isinstance(statement.targets[0], ast.Tuple) else statement.targets
+        lives = [ctx.value(Site(step.site.source, target, step.site.frame)) for target in targets]
+        return all(live is MISSING or placement.is_tensor(live) for live in lives)
+    return step.how in ("expression", "item", "return")
+
+
+def _shared(ctx: Context, step: Step, statement: ast.Assign) -> bool:
+    """Is a global name of the statement also wanted on the host?"""
+    if any(True for _ in ctx.work.functions(step.site.source, statement)):
+        return False
+    names = [n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+    return any(moves.wanted_on_host(ctx, name) for name in names)
+
+
+def _origins(ctx: Context) -> Iterator[Proposal]:
+    for step in reversed(ctx.chain):
+        if step.how in ("assignment", "expression", "item", "return", "attribute"):
+            yield from _one(moves.where_made(ctx, step))
+
+
+def fresh_tensor(ctx: Context) -> Iterator[Proposal]:
+    """``device=`` in the call that makes it."""
+    near = _near_origin(ctx)
+    if near is not None:
+        yield from _one(moves.where_made(ctx, near))
+    yield from _one(moves.where_used(ctx))
+    yield from _origins(ctx)
+
+
+def constant(ctx: Context) -> Iterator[Proposal]:
+    """A constant caught by a hook or lambda: made on the device, or moved inside."""
+    yield from fresh_tensor(ctx)
+
+
+def loaded(ctx: Context) -> Iterator[Proposal]:
+    """What came from a file is moved when it is taken out."""
+    for step in ctx.chain:
+        if step.how in ("assignment", "item", "attribute"):
+            yield from _one(moves.where_made(ctx, step))
+    yield from modules.module_left_behind(ctx)
+    yield from _one(moves.where_used(ctx))
+
+
+def left_model(ctx: Context) -> Iterator[Proposal]:
+    """A module that was never moved, or a tensor in an object that is none."""
+    stray = ctx.stray
+    if stray is not None and not _has_module(ctx):
+        yield from attributes.plain_attribute(ctx)
+        yield from left_behind(ctx)
+        return
+    yield from modules.module_left_behind(ctx)
+
+
+def _has_module(ctx: Context) -> bool:
+    stray = ctx.stray
+    return stray is not None and (placement.is_module(stray.value) or placement.is_module(stray.owner))
+
+
+def framework_moved(ctx: Context) -> Iterator[Proposal]:
+    """The framework moves the model as it likes: move it before it is used again."""
+    yield from _one(modules.above_the_use(ctx))
+    yield from modules.module_left_behind(ctx)
+
+
+def shadow(ctx: Context) -> Iterator[Proposal]:
+    """An averaged copy: a module, or tensors in an object."""
+    if _has_module(ctx) and ctx.stray is not None and ctx.stray.via != "attribute":
+        yield from modules.module_left_behind(ctx)
+    yield from attributes.plain_attribute(ctx)
+    yield from left_behind(ctx)
+
+
+def state(ctx: Context) -> Iterator[Proposal]:
+    """A hidden state, kept on an object or made on the spot."""
+    yield from attributes.kept_state(ctx)
+    if not list(attributes.owners(ctx)):
+        yield from fresh_tensor(ctx)
+    yield from left_behind(ctx)
+
+
+def taken_from_elsewhere(ctx: Context) -> Iterator[Proposal]:
+    """From a library, another card, a replica: moved where it is used."""
+    yield from _one(moves.where_used(ctx))
+    for step in ctx.chain[:2]:
+        yield from _one(moves.where_made(ctx, step))
+
+
+def in_collection(ctx: Context) -> Iterator[Proposal]:
+    """One item of a list: made on the device, or the whole list moved."""
+    yield from fresh_tensor(ctx)
+    yield from batches.list_at_use(ctx)
+
+
+def anything(ctx: Context) -> Iterator[Proposal]:
+    """Where nothing else fits: what moves the thing at its use."""
+    stray = ctx.stray
+    if stray is None or (root(stray.site.node) is None and not stray.known):
+        return
+    if placement.is_module(stray.value):
+        yield from modules.module_left_behind(ctx)
+    else:
+        yield from _one(moves.where_used(ctx))
+
+
+BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
+    "input_not_moved": (left_behind, batches.whole_batch),
+    "label_not_moved": (left_behind, batches.whole_batch),
+    "nested_batch_partly_moved": (batches.whole_batch, left_behind),
+    "nested_batch": (batches.whole_batch, left_behind),
+    "cuda_in_dataset": (batches.host_dataset, left_behind),
+    "fresh_tensor_no_device": (fresh_tensor,),
+    "plain_tensor_attribute": (attributes.plain_attribute, left_behind),
+    "derived_tensor_in_init": (attributes.derived_in_init, left_behind),
+    "module_in_plain_container": (modules.plain_container,),
+    "model_not_moved": (left_model,),
+    "metric_state": (left_model,),
+    "loss_weight": (left_model, left_behind),
+    "ema_shadow": (shadow,),
+    "teacher": (left_model,),
+    "module_added_after_move": (left_model,),
+    "module_built_in_forward": (modules.built_in_forward, left_model),
+    "framework_moved_model": (framework_moved,),
+    "optimizer_state": (attributes.optimizer_state, left_behind),
+    "rnn_state": (state,),
+    "stale_cache": (attributes.stale_cache, attributes.plain_attribute),
+    "to_numpy": (host.to_numpy,),
+    "must_be_cpu": (host.must_be_cpu,),
+    "index_device": (host.index_device,),
+    "generator_device": (host.generator_device,),
+    "hardcoded_device": (literals.hardcoded, left_behind),
+    "to_result_discarded": (literals.discarded, left_behind),
+    "checkpoint_location": (loaded,),
+    "default_device_global": (fresh_tensor, left_behind),
+    "model_split_multi_gpu": (taken_from_elsewhere,),
+    "closure_constant": (constant, left_behind),
+    "traced_constant": (fresh_tensor,),
+    "meta_not_materialized": (meta.not_materialized,),
+    "stray_in_collection": (in_collection, left_behind),
+    "library_returns_cpu": (taken_from_elsewhere,),
+    "dp_replica_state": (taken_from_elsewhere,),
+    "no_accelerator": (literals.no_accelerator,),
+    "unknown": (left_behind,),
+}

@@ -1,0 +1,200 @@
+"""What a repairer of one cause works with, and how its proposal becomes a Fix."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.cells import Cell
+from ipydevice.diagnose.evaluate import MISSING, Scope, value
+from ipydevice.diagnose.finding import Finding, Site, Step, Stray
+from ipydevice.diagnose.source import Source
+from ipydevice.diagnosis import Edit, Fix
+from ipydevice.fixes.device_expr import device_expression, is_literal
+from ipydevice.fixes.edits import Draft
+from ipydevice.fixes.names import own_nodes
+from ipydevice.fixes.rerun import Plan, Rerunner
+from ipydevice.fixes.workspace import Workspace
+
+Repairer = Callable[["Context"], Iterator["Proposal"]]
+
+
+@dataclass(slots=True)
+class Proposal:
+    """One way to mend it, before it is known what it costs."""
+
+    title: str
+    drafts: list[Draft] = field(default_factory=list)
+    live: str | None = None  # code that does the same to the objects that exist now
+    note: str = ""
+    certain: bool = True  # False: something could not be checked
+
+
+class Context:
+    """The finding, the workspace and the few questions that all repairers ask."""
+
+    def __init__(self, finding: Finding) -> None:
+        self.finding = finding
+        self.work = Workspace(finding)
+        self.rerunner = Rerunner(self.work)
+        self._drafts: dict[int, Draft] = {}
+
+    @property
+    def stray(self) -> Stray | None:
+        return self.finding.stray
+
+    @property
+    def chain(self) -> list[Step]:
+        return self.finding.chain
+
+    @property
+    def target(self) -> str | None:
+        return self.finding.target
+
+    def draft(self, source: Source) -> Draft:
+        return Draft(source)
+
+    def device(self, site: Site, *, avoid: Iterable[str] = ()) -> str | None:
+        """The code for the target device at `site`."""
+        return device_expression(self.work, site, avoid=frozenset(avoid))
+
+    def scope(self, site: Site) -> Scope:
+        return self.work.scope(site)
+
+    def value(self, site: Site, node: ast.AST | None = None) -> Any:
+        """The live value of an expression at `site`; MISSING where a frame is gone."""
+        node = site.node if node is None else node
+        here = Site(site.source, node, site.frame)
+        for name in own_nodes([node]):
+            if isinstance(name, ast.Name) and self.work.value(here, name.id) is MISSING:
+                return MISSING
+        return value(node, self.scope(site))
+
+    def strays_like(self, live: Any) -> bool:
+        """Is this a tensor on another device than it should be, and no index or length by rule?"""
+        if not placement.is_tensor(live) or self.target is None:
+            return False
+        stray = self.stray
+        return placement.device_of(live) != self.target and (stray is None or placement.device_of(live) == stray.device)
+
+    @cached_property
+    def failed_statement(self) -> ast.stmt | None:
+        failed = self.finding.failed
+        return failed.source.statement(failed.node)
+
+    # -- from proposals to fixes ----------------------------------------------------------
+
+    def fixes(self, proposal: Proposal) -> list[Fix]:
+        """The fix, and its live sibling where a re-run would lose work."""
+        edits = [draft.edit for draft in proposal.drafts]
+        if any(edit is None for edit in edits):
+            return []
+        made = [edit for edit in edits if edit is not None]
+        if not made:
+            return [self._repair(proposal)] if proposal.live else []
+        if any(edit.file for edit in made):
+            return self._patches(proposal, made)
+        after = self._after(proposal.drafts, made)
+        plan = self.rerunner.plan(after)
+        edit = self._edit(proposal, made, plan)
+        if proposal.live is None:
+            return [edit]
+        if plan.loses_work:
+            gentle = self.rerunner.only_failed()
+            kept = replace(
+                edit,
+                setup=proposal.live,
+                rerun=self._with_texts(gentle, after),
+                note=_sentences(proposal.note, "the same is done to the live objects, so nothing is trained again"),
+            )
+            return [kept, self._repair(proposal), edit]
+        return [edit, self._repair(proposal)]
+
+    def _after(self, drafts: list[Draft], edits: list[Edit]) -> dict[Cell, str]:
+        after: dict[Cell, str] = {}
+        for draft, edit in zip(drafts, edits, strict=True):
+            position = self.work.position(draft.source.cell)
+            if position < len(self.work.order):
+                after[self.work.order[position]] = edit.after
+        return after
+
+    def _with_texts(self, plan: Plan, after: dict[Cell, str]) -> tuple[Any, ...]:
+        return tuple(
+            replace(run, source=after.get(cell, run.source)) for cell, run in zip(plan.cells, plan.rerun, strict=True)
+        )
+
+    def _edit(self, proposal: Proposal, edits: list[Edit], plan: Plan) -> Fix:
+        literal = any(is_literal(code) for code in _devices(edits))
+        return Fix(
+            title=proposal.title,
+            kind="edit",
+            edits=tuple(edits),
+            rerun=plan.rerun,
+            note=_sentences(proposal.note, *plan.notes),
+            checked=proposal.certain and self.target is not None and not literal,
+        )
+
+    def _repair(self, proposal: Proposal) -> Fix:
+        plan = self.rerunner.only_failed()
+        return Fix(
+            title=f"{proposal.title}, only for this session",
+            kind="repair",
+            setup=proposal.live,
+            rerun=plan.rerun,
+            note=_sentences("the text stays as it is: after a restart the error is back", *self._half_done()),
+            checked=proposal.certain and proposal.live is not None and _compiles(proposal.live),
+        )
+
+    def _half_done(self) -> list[str]:
+        """What the failed cell has done already and does again."""
+        failed = self.work.failed
+        if failed is None or self.finding.failed.source.cell is not failed:
+            return []
+        line = getattr(self.finding.failed.node, "lineno", 0)
+        own = self.work.effects(failed)
+        return [
+            f"the failed run has already called {name}.{method}()"
+            for name, method, node in own.unsafe
+            if node.lineno < line and name not in own.binds
+        ][:2]
+
+    def _patches(self, proposal: Proposal, edits: list[Edit]) -> list[Fix]:
+        from ipydevice.fixes.patches import patch
+
+        return patch(self, proposal.title, proposal.note, edits, proposal.live)
+
+
+def diff(edit: Edit) -> str:
+    """The edit as a unified diff."""
+    name = edit.file or f"In [{edit.cell}]"
+    lines = difflib.unified_diff(
+        edit.before.splitlines(keepends=True), edit.after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
+    )
+    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+
+
+def _sentences(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _devices(edits: list[Edit]) -> list[str]:
+    """Device literals that the edits bring in."""
+    found = []
+    for edit in edits:
+        for line in difflib.ndiff(edit.before.splitlines(), edit.after.splitlines()):
+            if line.startswith("+ ") and any(f"{q}{kind}" in line for q in "\"'" for kind in ("cuda:", "mps", "xpu:")):
+                found.append('"')
+    return found
+
+
+def _compiles(code: str) -> bool:
+    try:
+        compile(code, "<fix>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except SyntaxError:
+        return False
+    return True

@@ -1,0 +1,196 @@
+"""How the code at one place would say "the device": with a name it already has."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.diagnose.evaluate import MISSING, attribute, device_name, value, with_index
+from ipydevice.diagnose.finding import Site
+from ipydevice.fixes.names import bound, last_name
+from ipydevice.fixes.workspace import Workspace
+
+_DEVICE_LIKE = re.compile(r"dev|cuda|gpu|host|accel|cpu|mps|xpu", re.IGNORECASE)
+# Objects whose `device` is a property of a library, safe to name though it is not read here.
+_FAR = 40.0  # what a global tensor or model adds to its rank: a device variable is better
+_DEVICE_PROPERTY = {"accelerate", "lightning", "pytorch_lightning", "transformers", "lightning_fabric"}
+
+
+def device_expression(work: Workspace, site: Site, *, avoid: frozenset[str] = frozenset()) -> str | None:
+    """The best expression at `site` for the device that the stray should be on; None where none is known.
+
+    A literal such as ``"cuda:0"`` is the last resort.  Names in `avoid` are not asked for their device.
+    """
+    found = min(_candidates(work, site, avoid), key=lambda item: (item[0], len(item[1])), default=None)
+    if found is not None:
+        return found[1]
+    target = work.finding.target
+    return None if target is None else repr(target).replace("'", '"')
+
+
+def is_literal(code: str) -> bool:
+    """Is this a device written out, which only this machine may have?"""
+    return code[:1] in "\"'"
+
+
+def is_target(work: Workspace, live: Any) -> bool:
+    """Does this string or torch.device name the device that the stray should be on?"""
+    target = work.finding.target
+    torch = sys.modules.get("torch")
+    if target is None or torch is None or not (type(live) is str or type(live) is torch.device):
+        return False
+    named = device_name(live)
+    return named is not None and (named == target or with_index(named, (target,)) == with_index(target))
+
+
+def _on_target(work: Workspace, live: Any) -> bool:
+    target = work.finding.target
+    return placement.is_tensor(live) and target is not None and placement.device_of(live) == target
+
+
+def _candidates(work: Workspace, site: Site, avoid: frozenset[str]) -> Iterator[tuple[float, str]]:
+    """(rank, code); the lower the rank the better."""
+    yield from _from_moves(work, site)
+    other = work.finding.other
+    named = other.expression if other is not None and other.known and _on_target(work, other.value) else ""
+    for name, local in work.names(site):
+        live = work.value(site, name)
+        rank = 0.0 if local else _FAR
+        if live is MISSING:
+            yield from _by_name(work, site, name)
+        elif is_target(work, live):
+            likely = bool(_DEVICE_LIKE.search(name))
+            if likely or type(live) is not str:
+                yield (0 if local else 5.5) + (0 if likely else 1), name
+        elif _on_target(work, live):
+            if name not in avoid and not _is_stray(work, live) and not _moved_later(work, site, name):
+                yield rank + (2 if name == named else 4), f"{name}.device"
+        elif placement.is_module(live):
+            if name == "self" and not work.is_local(site, "self"):
+                continue
+            yield from ((rank + r, code) for r, code in _of_module(work, name, live))
+        else:
+            yield from ((rank + r, code) for r, code in _of_object(work, name, live))
+
+
+def _from_moves(work: Workspace, site: Site) -> Iterator[tuple[float, str]]:
+    """Devices that the same function, or the cell around it, already moves to."""
+    source = site.source
+    scopes = [*work.functions(source, site.node), source.tree]
+    loops = [up for up in source.ancestors(site.node) if isinstance(up, (ast.For, ast.AsyncFor, ast.While))]
+    for rank, area in enumerate([*loops, *scopes]):
+        for call in ast.walk(area):
+            for code in _named_devices(call):
+                names = {n.id for n in ast.walk(code) if isinstance(n, ast.Name)}
+                if isinstance(code, ast.Constant) or not names:
+                    continue
+                there = Site(source, call, site.frame)
+                if not all(work.available(site, n) for n in names) or _differs(work, site, there, names):
+                    continue
+                live = value(code, work.scope(site)) if not any(_gone(work, site, n) for n in names) else MISSING
+                if is_target(work, live) and isinstance(code, (ast.Name, ast.Attribute)):
+                    local = all(work.is_local(site, n) for n in names)
+                    yield (-2.0 if area in loops else -1.0 if local else 5.2) + rank / 10, source.segment(code)
+
+
+def _named_devices(node: ast.AST) -> Iterator[ast.expr]:
+    if not isinstance(node, ast.Call):
+        return
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "to" and node.args:
+        yield node.args[0]
+    for keyword in node.keywords:
+        if keyword.arg == "device":
+            yield keyword.value
+
+
+def _differs(work: Workspace, here: Site, there: Site, names: set[str]) -> bool:
+    """Could a name mean another thing at the other place?"""
+    return any(work.is_local(here, name) != work.is_local(there, name) for name in names)
+
+
+def _gone(work: Workspace, site: Site, name: str) -> bool:
+    return site.frame is None and work.is_local(site, name)
+
+
+def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, str]]:
+    """Locals of a function that is no longer running: told by their name and their use."""
+    if name in ("device", "dev", "DEVICE", "target_device", "map_location") and work.finding.target is not None:
+        yield 1, name
+        return
+    if name == "self":
+        live = _self_of(work, site)
+        if live is not None:
+            yield from _of_module(work, name, live)
+            yield from _of_object(work, name, live)
+        return
+    stray = work.finding.stray
+    if stray is not None and stray.site.source is site.source and stray.expression == name:
+        return
+    function = next(iter(work.functions(site.source, site.node)), None)
+    if function is None or not work.available(site, name):
+        return
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
+            if node.attr == "device":
+                yield 3, f"{name}.device"
+            elif node.attr in ("shape", "size", "new_zeros", "dtype"):
+                yield 5, f"{name}.device"
+
+
+def _self_of(work: Workspace, site: Site) -> Any:
+    """The live object that `self` was, where the stray's owner is of the class around the node."""
+    class_node = site.source.class_of(site.node)
+    stray = work.finding.stray
+    owner = stray.owner if stray is not None else None
+    if class_node is not None and owner is not None and type(owner).__name__ == class_node.name:
+        return owner
+    return None
+
+
+def _of_module(work: Workspace, name: str, live: Any) -> Iterator[tuple[float, str]]:
+    if not placement.is_module(live):
+        return
+    yield from _of_object(work, name, live)
+    if work.finding.target is None or placement.devices_of(live) != (work.finding.target,):
+        held = [m for m in placement.members(live) if m.via == "parameter"]
+        first = next((m for m in held if _on_target(work, m.value)), None)
+        if first is not None:
+            yield 5, f"{name}{first.path}.device"
+        return
+    own = [m for m in placement.members(live) if m.via == "parameter"]
+    if own:
+        yield 5, f"{name}{own[0].path}.device"
+    elif any(found.via == "parameter" for found in placement.walk(live)):
+        yield 7, f"next({name}.parameters()).device"
+
+
+def _of_object(work: Workspace, name: str, live: Any) -> Iterator[tuple[float, str]]:
+    """``args.device``, ``self.device``, ``accelerator.device``."""
+    if is_target(work, attribute(live, "device")):
+        yield 1, f"{name}.device"
+        return
+    for cls in type(live).__mro__:
+        package = str(cls.__dict__.get("__module__", "")).split(".")[0]
+        if package in _DEVICE_PROPERTY and "device" in cls.__dict__:
+            yield 3, f"{name}.device"
+            return
+
+
+def _is_stray(work: Workspace, live: Any) -> bool:
+    stray = work.finding.stray
+    return stray is not None and stray.known and stray.value is live
+
+
+def _moved_later(work: Workspace, site: Site, name: str) -> bool:
+    """Was the name moved between the place of the edit and the failure, so that its device was another before?"""
+    area = next(iter(work.functions(site.source, site.node)), site.source.tree)
+    line = getattr(site.node, "lineno", 0)
+    for node in ast.walk(area):
+        if isinstance(node, ast.Assign) and node.lineno >= line and name in bound([node]):
+            if any(last_name(call.func) in ("to", "cuda", "cpu") for call in ast.walk(node) if isinstance(call, ast.Call)):
+                return True
+    return False

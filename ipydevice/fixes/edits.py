@@ -1,0 +1,499 @@
+"""Small changes of the user's text at the places of its syntax nodes.
+
+Every change is made twice: to the characters the user wrote and to a copy of the syntax
+tree.  A draft is handed out only when the new text parses to exactly the new tree, so
+nothing but the intended change can happen, whatever the formatting.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import difflib
+import io
+import tokenize
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ipydevice.diagnose.source import Source
+from ipydevice.diagnosis import Edit
+
+# What may be followed by ".to(...)" without parentheses of its own.
+_TIGHT = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.ListComp, ast.Dict, ast.Set)
+_HOLE = "_ipydevice_hole_"
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Characters from `start` to `end` become `new`."""
+
+    start: tuple[int, int]  # 1-based line, 0-based character
+    end: tuple[int, int]
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class _NewLines:
+    """Whole lines above or below a line, indented as another line is."""
+
+    line: int
+    below: bool
+    like: int  # the line whose indentation is taken
+    column: int  # the most of it that may be taken
+    code: str
+
+
+class _Impossible(Exception):
+    """This change cannot be made here."""
+
+
+class Draft:
+    """Changes of one text.  `edit` is None where they cannot be made faithfully."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._lines = _split(source.text)
+        self._changes: list[_Span | _NewLines] = []
+        self._grafts: list[Callable[[_Copy], None]] = []
+        self._failed = False
+
+    def __bool__(self) -> bool:
+        return bool(self._changes) and not self._failed
+
+    # -- expressions ------------------------------------------------------------------
+
+    def suffix(self, node: ast.expr, text: str) -> Draft:
+        """`node` becomes ``node<text>``, as in ``x`` -> ``x.to(device)``."""
+        return self.wrap(node, "", text)
+
+    def wrap(self, node: ast.expr, before: str, after: str) -> Draft:
+        """`node` becomes ``<before>node<after>``: ``nn.ModuleList(`` ... ``)``."""
+        start, end = self._span(node)
+        if not before and isinstance(node, _TIGHT):
+            pass
+        elif not before:
+            outer = self._parentheses(node, start, end)
+            if outer:
+                start, end = outer
+            else:
+                before, after = "(", ")" + after
+        if before:
+            self._changes.append(_Span(start, start, before))
+        self._changes.append(_Span(end, end, after))
+        # "x" in "<before>x<after>" stands for the node, whatever stands there by then.
+        pattern = _expression(f"{before}{_HOLE}{after}")
+        self._graft_expression(node, lambda old: _fill(pattern, old))
+        return self
+
+    def replace(self, node: ast.expr, code: str) -> Draft:
+        """`node` becomes `code`."""
+        start, end = self._span(node)
+        self._changes.append(_Span(start, end, code))
+        new = _expression(code)
+        self._graft_expression(node, lambda old: new)
+        return self
+
+    def keyword(self, call: ast.Call, name: str, value: str) -> Draft:
+        """The call gets ``name=value``, in the place of one that it has already."""
+        for present in call.keywords:
+            if present.arg == name:
+                return self.replace(present.value, value)
+        start, end = self._span(call)
+        at, text = self._argument_place(call, end, f"{name}={value}")
+        self._changes.append(_Span(at, at, text))
+        new = ast.keyword(arg=name, value=_expression(value))
+
+        def graft(tree: _Copy) -> None:
+            target = tree.of(call)
+            assert isinstance(target, ast.Call)
+            target.keywords.append(new)
+
+        self._grafts.append(graft)
+        return self
+
+    # -- statements -------------------------------------------------------------------
+
+    def before(self, statement: ast.stmt, code: str) -> Draft:
+        """A statement above `statement`, in the same block."""
+        start = self._start(statement)
+        line = self._text(start[0])
+        if line[start[1] :].startswith("elif"):
+            parent = self.source.parent(statement)
+            return self.before(parent, code) if isinstance(parent, ast.stmt) else self._fail()
+        if not line[: start[1]].strip():
+            self._changes.append(_NewLines(start[0], False, start[0], start[1], code))
+        elif _is_simple(code):
+            self._changes.append(_Span(start, start, f"{code}; "))
+        else:
+            return self._fail()
+        self._graft_statement(statement, code, below=False)
+        return self
+
+    def after(self, statement: ast.stmt, code: str) -> Draft:
+        """A statement below `statement`, in the same block."""
+        start, (end_line, end_column) = self._start(statement), self._end(statement)
+        rest = self._text(end_line)[end_column:].strip()
+        alone = not rest or rest.startswith("#") or (rest[0] == ";" and rest[1:].strip()[:1] in ("", "#"))
+        if alone and not self._on_the_header(statement):
+            self._changes.append(_NewLines(end_line, True, start[0], start[1], code))
+        elif _is_simple(code) and _is_simple_node(statement):
+            self._changes.append(_Span((end_line, end_column), (end_line, end_column), f"; {code}"))
+        else:
+            return self._fail()
+        self._graft_statement(statement, code, below=True)
+        return self
+
+    def replace_statement(self, statement: ast.stmt, code: str) -> Draft:
+        """A simple statement becomes another simple one; its comment stays."""
+        if not (_is_simple(code) and _is_simple_node(statement)):
+            return self._fail()
+        self._changes.append(_Span(self._start(statement), self._end(statement), code))
+        new = _statements(code)
+
+        def graft(tree: _Copy) -> None:
+            body, index = tree.block(statement)
+            body[index : index + 1] = new
+
+        self._grafts.append(graft)
+        return self
+
+    def remove(self, statement: ast.stmt) -> Draft:
+        """Take out a statement that stands alone on its lines, in a block with others."""
+        start, (end_line, end_column) = self._start(statement), self._end(statement)
+        rest = self._text(end_line)[end_column:].strip()
+        if self._text(start[0])[: start[1]].strip() or (rest and not rest.startswith("#")) or start[0] == 1:
+            return self._fail()
+        above = (start[0] - 1, len(self._text(start[0] - 1)))
+        self._changes.append(_Span(above, (end_line, len(self._text(end_line))), ""))
+
+        def graft(tree: _Copy) -> None:
+            body, index = tree.block(statement)
+            del body[index]
+
+        self._grafts.append(graft)
+        return self
+
+    def top_of(self, block: list[ast.stmt], code: str) -> Draft:
+        """A statement at the top of a block, below a docstring."""
+        first = block[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            return self.before(block[1], code) if len(block) > 1 else self.after(first, code)
+        return self.before(first, code)
+
+    # -- result -----------------------------------------------------------------------
+
+    @property
+    def edit(self) -> Edit | None:
+        """The verified edit of the user's text, or None."""
+        after = self._verified()
+        if after is None or after == self.source.raw:
+            return None
+        cell = self.source.cell
+        return Edit(
+            before=self.source.raw,
+            after=after,
+            cell=cell.number if cell else None,
+            cell_id=cell.cell_id if cell else None,
+            file=None if cell else self.source.file,
+        )
+
+    @property
+    def text(self) -> str | None:
+        """The new Python text (as compiled, without magics); None where it isn't faithful."""
+        if not self:
+            return None
+        try:
+            return _apply(self._lines, self._changes, lambda line: (line, 0), _newline(self.source.text))
+        except _Impossible:
+            return None
+
+    def _verified(self) -> str | None:
+        text = self.text
+        if text is None:
+            return None
+        try:
+            tree = _Copy(self.source.tree)
+            for graft in self._grafts:
+                graft(tree)
+            compile(text, "<fix>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+            if ast.dump(ast.parse(text)) != ast.dump(tree.root):
+                return None
+            raw = _split(self.source.raw)
+            place = _Alignment(self._lines, raw, self.source.shift)
+            return _apply(raw, self._changes, place, _newline(self.source.raw))
+        except (_Impossible, SyntaxError, ValueError, RecursionError):
+            return None
+
+    # -- places -----------------------------------------------------------------------
+
+    def _fail(self) -> Draft:
+        self._failed = True
+        return self
+
+    def _text(self, line: int) -> str:
+        return self._lines[line - 1]
+
+    def _column(self, line: int, utf8: int) -> int:
+        return len(self._lines[line - 1].encode()[:utf8].decode(errors="ignore"))
+
+    def _start(self, node: ast.AST) -> tuple[int, int]:
+        first: ast.AST = node
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.decorator_list:
+            first = node.decorator_list[0]
+            line = first.lineno  # type: ignore[attr-defined]
+            return line, self._text(line).index("@")
+        line = first.lineno  # type: ignore[attr-defined]
+        return line, self._column(line, first.col_offset)  # type: ignore[attr-defined]
+
+    def _end(self, node: ast.AST) -> tuple[int, int]:
+        line: int = node.end_lineno  # type: ignore[attr-defined]
+        return line, self._column(line, node.end_col_offset)  # type: ignore[attr-defined]
+
+    def _span(self, node: ast.AST) -> tuple[tuple[int, int], tuple[int, int]]:
+        return self._start(node), self._end(node)
+
+    def _between(self, start: tuple[int, int], end: tuple[int, int]) -> str:
+        if start[0] == end[0]:
+            return self._text(start[0])[start[1] : end[1]]
+        middle = self._lines[start[0] : end[0] - 1]
+        return "\n".join([self._text(start[0])[start[1] :], *middle, self._text(end[0])[: end[1]]])
+
+    def segment(self, node: ast.AST) -> str:
+        """The node's text as it is written, line breaks and all."""
+        return self._between(*self._span(node))
+
+    def _parentheses(
+        self, node: ast.AST, start: tuple[int, int], end: tuple[int, int]
+    ) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """The parentheses that group exactly this node on its lines, not those of a call."""
+        line, last = self._text(start[0]), self._text(end[0])
+        left = len(line[: start[1]].rstrip()) - 1
+        right = end[1] + len(last[end[1] :]) - len(last[end[1] :].lstrip())
+        if left < 0 or line[left] != "(" or right >= len(last) or last[right] != ")":
+            return None
+        # Two pairs cannot both be the call's: where the text without this pair still parses
+        # to the same tree, or the pair is needed, it is a grouping.  A call's pair follows its function.
+        parent = self.source.parent(node)
+        if isinstance(parent, ast.Call) and node is not parent.func:
+            function_end = self._end(parent.func)
+            if not self._between(function_end, (start[0], left)).strip(" \t\n\\"):
+                return None
+        if isinstance(parent, ast.ClassDef):
+            return None
+        return (start[0], left), (end[0], right + 1)
+
+    def _argument_place(self, call: ast.Call, end: tuple[int, int], text: str) -> tuple[tuple[int, int], str]:
+        """Where an argument goes: behind the last one, in front of a trailing comma."""
+        start = self._end(call.func)
+        tokens = _tokens("(" + self._between(start, end) + ")")  # a pair around it lets it run over lines
+        tokens = [t for t in tokens[1:-1] if t.type not in (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE)]
+        if len(tokens) < 2 or tokens[-1].string != ")":
+            raise _Impossible
+        last = tokens[-2]
+        if last.string == "(" and len(tokens) == 2:
+            return self._token_place(start, last.end), text
+        comma = last.string == ","
+        place = self._token_place(start, (tokens[-3] if comma else last).end)
+        arguments = [*call.args, *(k.value for k in call.keywords)]
+        final = max(arguments, key=lambda a: (a.end_lineno or 0, a.end_col_offset or 0))
+        named = next((k for k in call.keywords if k.value is final), None)
+        line, column = self._start(named or final)
+        leading = self._text(line)[:column]
+        if leading.strip() or self._text(end[0])[: end[1] - 1].strip():
+            return place, f", {text}"
+        # One argument a line: so stands the new one, below the comment of the last.
+        if comma:
+            below = self._token_place(start, last.end)[0]
+            return (below, len(self._text(below))), f"\n{leading}{text},"
+        return place, f",\n{leading}{text}"
+
+    @staticmethod
+    def _token_place(start: tuple[int, int], at: tuple[int, int]) -> tuple[int, int]:
+        line, column = at
+        return (start[0] + line - 1, column - 1 + start[1]) if line == 1 else (start[0] + line - 1, column)
+
+    def _on_the_header(self, statement: ast.stmt) -> bool:
+        """True for the body in ``for x in xs: body``."""
+        parent = self.source.parent(statement)
+        if parent is None or isinstance(parent, ast.Module):
+            return False
+        for _, block in ast.iter_fields(parent):
+            if isinstance(block, list) and statement in block:
+                line, column = self._start(block[0])
+                return bool(self._text(line)[:column].strip())
+        return False
+
+    # -- tree -------------------------------------------------------------------------
+
+    def _graft_expression(self, node: ast.expr, make: Callable[[ast.expr], ast.expr]) -> None:
+        def graft(tree: _Copy) -> None:
+            old = tree.of(node)
+            assert isinstance(old, ast.expr)
+            tree.swap(node, make(old))
+
+        self._grafts.append(graft)
+
+    def _graft_statement(self, statement: ast.stmt, code: str, *, below: bool) -> None:
+        new = _statements(code)
+
+        def graft(tree: _Copy) -> None:
+            body, index = tree.block(statement)
+            at = index + 1 if below else index
+            body[at:at] = new
+
+        self._grafts.append(graft)
+
+
+class _Copy:
+    """A copy of a tree in which the original's nodes can be found and exchanged."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.root = copy.deepcopy(tree)
+        self._twin = dict(zip(ast.walk(tree), ast.walk(self.root), strict=True))
+
+    def of(self, node: ast.AST) -> ast.AST:
+        if node not in self._twin:
+            raise _Impossible
+        return self._twin[node]
+
+    def _holder(self, node: ast.AST) -> tuple[ast.AST, str, int | None]:
+        for parent in ast.walk(self.root):
+            for name, value in ast.iter_fields(parent):
+                if value is node:
+                    return parent, name, None
+                if isinstance(value, list):
+                    for index, item in enumerate(value):
+                        if item is node:
+                            return parent, name, index
+        raise _Impossible
+
+    def swap(self, node: ast.AST, new: ast.AST) -> None:
+        # `new` may hold the old node already; look for its holder outside of it.
+        inside = set(map(id, ast.walk(new)))
+        old = self.of(node)
+        for parent in ast.walk(self.root):
+            if id(parent) in inside and parent is not self.root:
+                continue
+            for name, value in ast.iter_fields(parent):
+                if value is old:
+                    setattr(parent, name, new)
+                    return
+                if isinstance(value, list) and any(item is old for item in value):
+                    value[[item is old for item in value].index(True)] = new
+                    return
+        raise _Impossible
+
+    def block(self, statement: ast.stmt) -> tuple[list[ast.stmt], int]:
+        parent, name, index = self._holder(self.of(statement))
+        if index is None:
+            raise _Impossible
+        body: list[ast.stmt] = getattr(parent, name)
+        return body, index
+
+
+class _Alignment:
+    """From a line of the compiled text to the line of the user's text, and how many columns further it stands."""
+
+    def __init__(self, lines: list[str], raw: list[str], shift: int) -> None:
+        self._lines, self._raw, self._shift = lines, raw, shift
+        self._pairs: dict[int, int] | None = None
+
+    def __call__(self, line: int) -> tuple[int, int]:
+        text = self._lines[line - 1]
+        guess = line + self._shift
+        if not self._fits(text, guess):
+            guess = self._by_difference().get(line, 0)
+            if not self._fits(text, guess):
+                raise _Impossible
+        return guess, len(self._raw[guess - 1]) - len(text)
+
+    def _fits(self, text: str, number: int) -> bool:
+        return 0 < number <= len(self._raw) and self._raw[number - 1].endswith(text)
+
+    def _by_difference(self) -> dict[int, int]:
+        if self._pairs is None:
+            stripped = [line.strip() for line in self._lines], [line.strip() for line in self._raw]
+            blocks = difflib.SequenceMatcher(None, *stripped, autojunk=False).get_matching_blocks()
+            self._pairs = {b.a + k + 1: b.b + k + 1 for b in blocks for k in range(b.size)}
+        return self._pairs
+
+
+def _apply(
+    lines: list[str], changes: list[_Span | _NewLines], place: Callable[[int], tuple[int, int]], newline: str
+) -> str:
+    """The text of `lines` with the changes made; `place` tells where a line of the compiled text stands."""
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+
+    def offset(position: tuple[int, int]) -> int:
+        line, delta = place(position[0])
+        return starts[line - 1] + position[1] + delta
+
+    pieces: list[tuple[int, int, int, str]] = []
+    for order, change in enumerate(changes):
+        if isinstance(change, _Span):
+            pieces.append((offset(change.start), order, offset(change.end), change.new))
+            continue
+        line, _ = place(change.line)
+        like, delta = place(change.like)
+        model = lines[like - 1][: change.column + delta]
+        indent = model[: len(model) - len(model.lstrip())]
+        block = "\n".join(indent + one if one else one for one in change.code.split("\n"))
+        if change.below:
+            at = starts[line] - 1
+            pieces.append((at, order, at, "\n" + block))
+        else:
+            pieces.append((starts[line - 1], order, starts[line - 1], block + "\n"))
+    pieces.sort()
+    text, out, done = "\n".join(lines), [], 0
+    for start, _, end, new in pieces:
+        if start < done:
+            raise _Impossible
+        out += [text[done:start], new]
+        done = end
+    return "".join([*out, text[done:]]).replace("\n", newline)
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _split(text: str) -> list[str]:
+    """Lines as Python counts them: a form feed is none."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _tokens(text: str) -> list[tokenize.TokenInfo]:
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (tokenize.TokenError, SyntaxError, IndentationError) as error:
+        raise _Impossible from error
+    return [t for t in tokens if t.type != tokenize.ENDMARKER and t.string.strip() or t.type == tokenize.STRING]
+
+
+def _expression(code: str) -> ast.expr:
+    return ast.parse(code.strip(), mode="eval").body
+
+
+def _statements(code: str) -> list[ast.stmt]:
+    return ast.parse(code).body
+
+
+def _is_simple(code: str) -> bool:
+    body = _statements(code)
+    return len(body) == 1 and _is_simple_node(body[0])
+
+
+def _is_simple_node(node: ast.stmt) -> bool:
+    return not hasattr(node, "body")
+
+
+def _fill(pattern: ast.expr, value: ast.expr) -> ast.expr:
+    class Filler(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.AST:
+            return value if node.id == _HOLE else node
+
+    filled = Filler().visit(copy.deepcopy(pattern))
+    assert isinstance(filled, ast.expr)
+    return filled

@@ -1,0 +1,152 @@
+"""What the host wants: arrays, lengths, indices into host tensors; and generators."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ipydevice import placement
+from ipydevice.diagnose.evaluate import MISSING
+from ipydevice.diagnose.finding import Site
+from ipydevice.fixes import moves
+from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.edits import Draft
+from ipydevice.fixes.names import last_name, root
+from ipydevice.placement.tensors import read
+
+_ARRAY_ROOTS = frozenset("np numpy plt sns pd ax axes sklearn scipy".split())
+
+
+def to_numpy(ctx: Context) -> Iterator[Proposal]:
+    """``x.detach().cpu()`` where numpy, a plot or a host library takes it."""
+    stray = ctx.stray
+    if stray is None or not isinstance(stray.site.node, ast.expr):
+        return
+    draft = ctx.draft(stray.site.source)
+    node = _past_detach(stray.site.source, stray.site.node)
+    live = ctx.value(stray.site)
+    if type(live) in (list, tuple) and stray.member:
+        if not isinstance(node, ast.Name):
+            return
+        opening, closing = ("[", "]") if type(live) is list else ("tuple(", ")")
+        draft.replace(node, f"{opening}t.detach().cpu() for t in {node.id}{closing}")
+    else:
+        _to_host(draft, node, live if not stray.member else stray.value)
+    for other in _others_for_the_host(ctx, stray.site, node):
+        _to_host(draft, _past_detach(stray.site.source, other), ctx.value(_at(stray.site, other)))
+    name = stray.site.source.segment(stray.site.node)
+    yield Proposal(f"bring {name} to the host there", [draft])
+    kept = _kept_on_host(ctx)
+    if kept is not None:
+        yield kept
+
+
+def _at(site: Site, node: ast.AST) -> Site:
+    return Site(site.source, node, site.frame)
+
+
+def _past_detach(source, node: ast.expr) -> ast.expr:  # type: ignore[no-untyped-def]
+    """``x.detach()`` for the ``x`` in it."""
+    parent = source.parent(node)
+    call = source.parent(parent) if isinstance(parent, ast.Attribute) and parent.attr == "detach" else None
+    return call if isinstance(call, ast.Call) else node
+
+
+def _to_host(draft: Draft, node: ast.expr, live: object) -> None:
+    detached = isinstance(node, ast.Call) and last_name(node.func) == "detach"
+    free = placement.is_tensor(live) and read(live, "requires_grad") is False
+    draft.suffix(node, ".cpu()" if detached or free else ".detach().cpu()")
+
+
+def _others_for_the_host(ctx: Context, site: Site, node: ast.expr) -> Iterator[ast.expr]:
+    """Other accelerator tensors that the same call and the following statements give to host libraries."""
+    statement = site.source.statement(node)
+    parent = site.source.parent(statement) if statement is not None else None
+    for _, block in ast.iter_fields(parent) if parent is not None else ():
+        if not (isinstance(block, list) and statement in block):
+            continue
+        for later in block[block.index(statement) :]:
+            for call in ast.walk(later):
+                if isinstance(call, ast.Call):
+                    yield from _given_to_host(ctx, site, call, node)
+
+
+def _given_to_host(ctx: Context, site: Site, call: ast.Call, node: ast.expr) -> Iterator[ast.expr]:
+    mine = set(map(id, ast.walk(node)))
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and not call.args:
+        given = [call.func.value]
+    elif root(call.func) in _ARRAY_ROOTS or any(id(a) in mine for a in call.args):
+        given = list(call.args)
+    else:
+        return
+    for part in given:
+        if id(part) in mine or any(child is node for child in ast.walk(part)):
+            continue
+        live = ctx.value(_at(site, part))
+        if live is not MISSING and placement.is_tensor(live) and placement.device_of(live) != "cpu":
+            yield part
+
+
+def _kept_on_host(ctx: Context) -> Proposal | None:
+    """A list that collects tensors collects host ones."""
+    for step in ctx.chain:
+        node = step.site.node
+        call = next((n for n in ast.walk(node) if isinstance(n, ast.Call) and last_name(n.func) == "append"), None)
+        if step.how == "item" and call is not None and len(call.args) == 1:
+            draft = ctx.draft(step.site.source)
+            value = call.args[0]
+            detached = isinstance(value, ast.Call) and last_name(value.func) == "detach"
+            draft.suffix(value, ".cpu()" if detached else ".detach().cpu()")
+            return Proposal("collect host tensors", [draft], note="waits for the accelerator on each step")
+    return None
+
+
+def must_be_cpu(ctx: Context) -> Iterator[Proposal]:
+    """``lengths.cpu()`` in the call that asks for it."""
+    stray = ctx.stray
+    if stray is None or stray.member or not isinstance(stray.site.node, ast.expr):
+        return
+    draft = ctx.draft(stray.site.source)
+    draft.suffix(stray.site.node, ".cpu()")
+    yield Proposal(f"bring {stray.expression} to the host in this call", [draft])
+    for step in reversed(ctx.chain):
+        made = moves.where_made(ctx, step)
+        if made is not None:
+            yield made
+            return
+
+
+def index_device(ctx: Context) -> Iterator[Proposal]:
+    """The index goes where the indexed tensor is."""
+    used = moves.where_used(ctx)
+    if used is not None:
+        yield used
+    for step in ctx.chain[:2]:
+        made = moves.where_made(ctx, step)
+        if made is not None:
+            yield made
+
+
+def generator_device(ctx: Context) -> Iterator[Proposal]:
+    """``torch.Generator(device=...)`` on the device on which it is used."""
+    sites = [step.site for step in reversed(ctx.chain)]
+    if ctx.stray is not None:
+        sites.append(ctx.stray.site)
+    for site in sites:
+        statement = site.source.statement(site.node)
+        for call in ast.walk(statement) if statement is not None else ():
+            if isinstance(call, ast.Call) and last_name(call.func) == "Generator":
+                device = ctx.device(Site(site.source, call, site.frame))
+                if device is None:
+                    return
+                draft = ctx.draft(site.source)
+                if call.args:
+                    draft.replace(call.args[0], device)
+                else:
+                    draft.keyword(call, "device", device)
+                yield Proposal(
+                    "make the generator on the device that it draws for",
+                    [draft],
+                    note="each kind of device draws its own numbers from a seed",
+                )
+                return

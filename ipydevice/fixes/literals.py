@@ -1,0 +1,228 @@
+"""Devices written out, moves thrown away, accelerators that are not there."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+
+from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.source import Source
+from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.names import last_name
+
+_DEVICE = re.compile(r"(cuda|cpu|mps|xpu|hpu|npu|meta)(:\d+)?")
+_SHORT = ("cuda", "cpu", "xpu", "hpu", "npu", "mps")
+
+
+def _texts(ctx: Context) -> Iterator[Site]:
+    """The statements to look at: of the stray, then along its way, the origin first."""
+    sites = [step.site for step in reversed(ctx.chain)]
+    if ctx.stray is not None:
+        sites.append(ctx.stray.site)
+    sites.append(ctx.finding.failed)
+    seen: set[int] = set()
+    for site in sites:
+        statement = site.source.statement(site.node)
+        if statement is not None and id(statement) not in seen:
+            seen.add(id(statement))
+            yield Site(site.source, statement, site.frame)
+
+
+def hardcoded(ctx: Context) -> Iterator[Proposal]:
+    """The device that is written out becomes the device of what it meets."""
+    for site in _texts(ctx):
+        for node in _own_expressions(site.node):
+            fixed = _generic(ctx, site, node)
+            if fixed is not None:
+                yield fixed
+                return
+
+
+def _own_expressions(statement: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a statement, without the statements in its body."""
+    yield statement
+    for child in ast.iter_child_nodes(statement):
+        if not isinstance(child, ast.stmt):
+            yield from _own_expressions(child)
+
+
+def _generic(ctx: Context, site: Site, node: ast.AST) -> Proposal | None:
+    if not isinstance(node, ast.Call):
+        return None
+    here = Site(site.source, node, site.frame)
+    draft = ctx.draft(site.source)
+    called = last_name(node.func)
+    if isinstance(node.func, ast.Attribute) and called in _SHORT and _is_index(node):
+        device = ctx.device(here, avoid=_bound_here(site))
+        if device is None:
+            return None
+        inner = draft.segment(node.func.value)
+        draft.replace(node, f"{inner}.to({device})")
+        return Proposal(f"say {device} instead of .{called}()", [draft])
+    places = [node.args[0]] if called in ("to", "type_as") and node.args else []
+    places += [k.value for k in node.keywords if k.arg in ("device", "map_location")]
+    for place in places:
+        if _is_device_literal(place) or called == "type_as":
+            device = ctx.device(here, avoid=_bound_here(site))
+            if device is None:
+                return None
+            if called == "type_as" and isinstance(node.func, ast.Attribute):
+                draft.suffix(node, f".to({device})")
+            else:
+                draft.replace(place, device)
+            return Proposal(f"say {device} instead of {site.source.segment(place)}", [draft])
+    return None
+
+
+def _bound_here(site: Site) -> list[str]:
+    from ipydevice.fixes.names import bound
+
+    return sorted(bound([site.node]))
+
+
+def _is_index(call: ast.Call) -> bool:
+    return not call.args or (len(call.args) == 1 and isinstance(call.args[0], ast.Constant))
+
+
+def _is_device_literal(node: ast.AST) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and bool(_DEVICE.fullmatch(node.value)) or type(node.value) is int
+    if isinstance(node, ast.Call) and last_name(node.func) == "device":
+        return all(isinstance(a, ast.Constant) for a in node.args)
+    return False
+
+
+# -- a move whose result is thrown away -----------------------------------------------------------
+
+
+def discarded(ctx: Context) -> Iterator[Proposal]:
+    """``x.to(device)`` becomes ``x = x.to(device)``; in a loop over a dict ``batch[k] = v.to(device)``."""
+    for site in _texts(ctx):
+        statement = site.node
+        candidates = [statement] if isinstance(statement, ast.Expr) else []
+        candidates += [s for s in ast.walk(statement) if isinstance(s, ast.Expr)]
+        for candidate in candidates:
+            kept = _kept(ctx, site, candidate)
+            if kept is not None:
+                yield kept
+                return
+    # The chain may end at a line beside it: look through the functions on the way.
+    for site in _texts(ctx):
+        area = site.source.function(site.node) or site.source.tree
+        for candidate in ast.walk(area):
+            if isinstance(candidate, ast.Expr):
+                kept = _kept(ctx, Site(site.source, candidate, site.frame), candidate)
+                if kept is not None:
+                    yield kept
+                    return
+
+
+def _kept(ctx: Context, site: Site, statement: ast.AST) -> Proposal | None:
+    if not isinstance(statement, ast.Expr):
+        return None
+    call, source = statement.value, site.source
+    if isinstance(call, ast.ListComp) and _is_move(call.elt):
+        target = source.segment(call.generators[0].iter)
+        return _assigned(ctx, source, statement, target) if _is_place(call.generators[0].iter) else None
+    if not _is_move(call):
+        return None
+    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    value = call.func.value
+    loop = source.parent(statement)
+    if isinstance(loop, ast.For) and isinstance(value, ast.Name):
+        place = _loop_place(loop, value.id, source)
+        if place is not None:
+            return _assigned(ctx, source, statement, place)
+    live = ctx.value(Site(source, value, site.frame))
+    from ipydevice import placement
+
+    if placement.is_module(live) or not _is_place(value):
+        return None
+    return _assigned(ctx, source, statement, source.segment(value))
+
+
+def _assigned(ctx: Context, source: Source, statement: ast.Expr, target: str) -> Proposal:
+    draft = ctx.draft(source)
+    draft.replace_statement(statement, f"{target} = {draft.segment(statement.value)}")
+    return Proposal(f"keep the result of {source.segment(statement.value)}", [draft])
+
+
+def _is_move(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", *_SHORT)
+
+
+def _is_place(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
+
+
+def _loop_place(loop: ast.For, name: str, source: Source) -> str | None:
+    """Where a loop's value belongs: ``batch[k]`` of ``for k, v in batch.items()``."""
+    match loop:
+        case ast.For(
+            target=ast.Tuple(elts=[key, ast.Name(id=value)]),
+            iter=ast.Call(func=ast.Attribute(value=held, attr="items")),
+        ) if value == name:
+            return f"{source.segment(held)}[{source.segment(key)}]"
+        case ast.For(
+            target=ast.Tuple(elts=[key, ast.Name(id=value)]), iter=ast.Call(func=ast.Name(id="enumerate"), args=[held])
+        ) if value == name:
+            return f"{source.segment(held)}[{source.segment(key)}]"
+    return None
+
+
+# -- no such accelerator ----------------------------------------------------------------------------
+
+
+def no_accelerator(ctx: Context) -> Iterator[Proposal]:
+    """Code that also works where the accelerator or the card is missing."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    for site in _texts(ctx):
+        name = ctx.work.torch_name(site, "cuda.is_available")
+        if name is None:
+            continue
+        choice = f'"cuda" if {name}() else "cpu"'
+        for node in _own_expressions(site.node):
+            draft = ctx.draft(site.source)
+            if isinstance(node, ast.Call) and last_name(node.func) == "load" and "deserialize" in ctx.finding.mismatch.text:
+                draft.keyword(node, "map_location", '"cpu"')
+                yield Proposal("load to the host", [draft], note="move the result to the device afterwards")
+                return
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "cuda":
+                if _is_index(node):
+                    draft.replace(node, f"{draft.segment(node.func.value)}.to({choice})")
+                    yield Proposal("use the accelerator only where there is one", [draft])
+                    return
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
+                parent = site.source.parent(node)
+                if isinstance(parent, ast.IfExp):
+                    continue
+                plain = isinstance(parent, (ast.Assign, ast.keyword)) or (isinstance(parent, ast.Call))
+                draft.replace(node, choice if plain else f"({choice})")
+                yield Proposal("use the accelerator only where there is one", [draft])
+                return
+    yield from _named_device(ctx)
+
+
+def _named_device(ctx: Context) -> Iterator[Proposal]:
+    """The device variable that the failing line names is set in another cell."""
+    from ipydevice.fixes import classes
+
+    names = {n.id for n in ast.walk(ctx.finding.failed.node) if isinstance(n, ast.Name)}
+    for name in sorted(names):
+        for cell in reversed(ctx.work.binders(name)):
+            source = classes.cell_source(ctx, cell)
+            for statement in source.tree.body:
+                if isinstance(statement, ast.Assign) and any(last_name(t) == name for t in statement.targets):
+                    for node in ast.walk(statement.value):
+                        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
+                            torch_name = ctx.work.torch_name(Site(source, node), "cuda.is_available")
+                            if torch_name is None or isinstance(source.parent(node), ast.IfExp):
+                                continue
+                            draft = ctx.draft(source)
+                            draft.replace(node, f'"cuda" if {torch_name}() else "cpu"')
+                            yield Proposal(f"let {name} be the accelerator only where there is one", [draft])
+                            return

@@ -1,0 +1,135 @@
+"""Weights that are still on meta are loaded, never made anew."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.diagnose.evaluate import MISSING
+from ipydevice.diagnose.finding import Site
+from ipydevice.fixes import classes
+from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.modules import workspace_device
+from ipydevice.fixes.names import root
+
+
+def not_materialized(ctx: Context) -> Iterator[Proposal]:
+    """Find the weights in the workspace and load them, where the model was loaded."""
+    found = _module(ctx)
+    if found is None:
+        return
+    path, module = found
+    wanted = _shapes(module)
+    name = _state_dict(ctx, wanted)
+    if name is None:
+        return
+    device = workspace_device(ctx)
+    code = f"{path}.to_empty(device={device}).load_state_dict({name})"
+    live = code if device is not None else None
+    place = _last_load(ctx, path, name)
+    if place is not None:
+        site, statement = place
+        there = ctx.device(Site(site.source, statement))
+        if there is not None:
+            draft = ctx.draft(site.source)
+            draft.after(statement, f"{path}.to_empty(device={there}).load_state_dict({name})")
+            yield Proposal(
+                f"load the weights of {path} from {name}",
+                [draft],
+                live=live,
+                note="names and shapes were compared, the numbers come from there",
+            )
+            return
+    if live is not None:
+        yield Proposal(f"load the weights of {path} from {name}", live=live)
+
+
+def _module(ctx: Context) -> tuple[str, Any] | None:
+    """(path in the workspace, module) of the outermost module that is wholly on meta."""
+    stray = ctx.stray
+    if stray is None or not stray.known:
+        return None
+    wanted = stray.value if placement.is_module(stray.value) else stray.owner
+    for name, live in list(ctx.finding.namespace.items()):
+        if name.startswith("_") or not placement.is_module(live):
+            continue
+        path = _inside(live, wanted, name)
+        if path is not None:
+            return path
+    return None
+
+
+def _inside(module: Any, wanted: Any, path: str, depth: int = 8) -> tuple[str, Any] | None:
+    if module is wanted:
+        return path, module
+    if depth == 0:
+        return None
+    for member in placement.members(module):
+        if member.via == "module":
+            found = _inside(member.value, wanted, f"{path}{member.path}", depth - 1)
+            if found is not None:
+                return (f"{path}{member.path}", member.value) if placement.devices_of(member.value) == ("meta",) else found
+    return None
+
+
+def _shapes(module: Any, prefix: str = "") -> dict[str, tuple[int, ...] | None]:
+    """Names as in its state_dict, and shapes."""
+    found: dict[str, tuple[int, ...] | None] = {}
+    for member in placement.members(module):
+        name = member.path.lstrip(".").strip("[]'\"")
+        if member.via in ("parameter", "buffer"):
+            found[f"{prefix}{name}"] = placement.shape_of(member.value)
+        elif member.via == "module":
+            found |= _shapes(member.value, f"{prefix}{name}.")
+    return found
+
+
+def _state_dict(ctx: Context, wanted: dict[str, tuple[int, ...] | None]) -> str | None:
+    """The path of the one dict in the workspace that holds tensors of these names and shapes."""
+    found: list[str] = []
+    for name, live in list(ctx.finding.namespace.items()):
+        if not name.startswith("_"):
+            found += _matching(live, name, wanted, 3)
+    return found[0] if len(found) == 1 else None
+
+
+def _matching(held: Any, path: str, wanted: dict[str, tuple[int, ...] | None], depth: int) -> Iterator[str]:  # type: ignore[misc]
+    if not isinstance(held, dict) or depth == 0:
+        return
+    tensors = {k: v for k, v in dict.items(held) if type(k) is str and placement.is_tensor(v)}
+    if wanted and {k: placement.shape_of(v) for k, v in tensors.items()} == wanted:
+        if all(placement.device_of(v) != "meta" for v in tensors.values()):
+            yield path
+        return
+    for key, inner in dict.items(held):
+        if type(key) is str:
+            yield from _matching(inner, f"{path}[{classes_quote(key)}]", wanted, depth - 1)
+
+
+def classes_quote(key: str) -> str:
+    """The key as a literal."""
+    return repr(key)
+
+
+def _last_load(ctx: Context, path: str, name: str) -> tuple[Site, ast.stmt] | None:
+    """The last statement before the failure that loaded or moved a part of the same model."""
+    base = path.split(".")[0].split("[")[0]
+    held = name.split("[")[0]
+    last: tuple[Site, ast.stmt] | None = None
+    for cell in ctx.work.order:
+        source = classes.cell_source(ctx, cell)
+        for statement in source.tree.body:
+            if cell is ctx.work.failed and statement.lineno >= getattr(ctx.failed_statement, "lineno", 0):
+                return last
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and root(node.func) == base:
+                    if node.func.attr in ("load_state_dict", "to", "to_empty", "cuda", "eval"):
+                        site = Site(source, statement)
+                        if node.func.attr != "eval" and ctx.work.available(site, held):
+                            last = (site, statement)
+    return last
+
+
+__all__ = ["MISSING", "not_materialized"]

@@ -1,0 +1,252 @@
+"""Which cells to run again after an edit, in which order, and what that costs.
+
+A cell matters when it uses what an edited cell binds and the failed cell needs what it
+makes.  Functions look their names up when they are called, so a cell that only defines a
+function need not run again for the names in its body.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ipydevice.cells import Cell
+from ipydevice.diagnose.source import Source
+from ipydevice.diagnosis import Rerun
+from ipydevice.fixes.names import REPEATS_BADLY, Effects, free, last_name, own_nodes
+from ipydevice.fixes.workspace import Workspace
+
+LONG = 60.0  # seconds from which a re-run is worth avoiding
+_TRAINS = frozenset({"step", "fit", "train_epoch", "train_one_epoch", "backward", "learn"})
+_OUTSIDE = {
+    "savefig": "writes a file",
+    "save": "writes a file",
+    "to_csv": "writes a file",
+    "urlretrieve": "downloads",
+    "snapshot_download": "downloads",
+    "load_dataset": "loads a data set",
+    "system": "runs a command",
+    "run_cell_magic": "runs a cell magic",
+}
+
+
+@dataclass(slots=True)
+class Plan:
+    """The cells to run, the failed one last."""
+
+    cells: list[Cell] = field(default_factory=list)
+    rerun: tuple[Rerun, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0  # what the cells took, the failed one left out
+    trains: bool = False  # a cell other than the failed one trains
+
+    @property
+    def loses_work(self) -> bool:
+        """Would a person rather repair the live objects than run this again?"""
+        return self.trains or self.seconds >= LONG
+
+
+class Rerunner:
+    """Plans re-runs in one workspace."""
+
+    def __init__(self, work: Workspace) -> None:
+        self._work = work
+
+    def plan(self, after: Mapping[Cell, str]) -> Plan:
+        """What to run when the cells in `after` have got new raw texts."""
+        failed = self._work.failed
+        if failed is None:
+            return Plan()
+        order = self._work.order
+        edited = [cell for cell in order if cell in after]
+        effects = {cell: self._effects(cell, after) for cell in order}
+        roots = list(edited)
+        kept = self._kept(order, roots, effects, after)
+        for _ in range(len(order)):
+            pulled = self._makers(order, kept, roots, effects)
+            if not pulled:
+                break
+            roots += pulled
+            kept = self._kept(order, roots, effects, after)
+        return self._described(kept, effects, after, failed)
+
+    def only_failed(self) -> Plan:
+        """Run the failed cell again, nothing else."""
+        failed = self._work.failed
+        return Plan() if failed is None else self._described([failed], {failed: self._work.effects(failed)}, {}, failed)
+
+    def from_cells(self, names: set[str]) -> Plan:
+        """What to run when these names of the workspace mean something new: cells that use them, not define them."""
+        failed = self._work.failed
+        if failed is None:
+            return Plan()
+        order = self._work.order
+        effects = {cell: self._work.effects(cell) for cell in order}
+        kept = self._kept(order, [], effects, {}, set(names))
+        return self._described(kept, effects, {}, failed)
+
+    def _effects(self, cell: Cell, after: Mapping[Cell, str]) -> Effects:
+        if cell not in after:
+            return self._work.effects(cell)
+        return Effects(Source(self.python(after[cell])).tree)
+
+    def python(self, raw: str) -> str:
+        """The Python of a cell's text."""
+        return self._work.history.python(Cell(0, raw))[0]
+
+    def _kept(
+        self,
+        order: list[Cell],
+        roots: list[Cell],
+        effects: dict[Cell, Effects],
+        after: Mapping[Cell, str],
+        new: set[str] | None = None,
+    ) -> list[Cell]:
+        failed = order[-1]
+        changed: set[str] = set(new or ())
+        candidates: list[Cell] = []
+        for cell in order:
+            own = effects[cell]
+            if cell in roots:
+                changed |= own.values | self._changes(own) | self._rewritten(cell, own, after)
+                candidates.append(cell)
+            elif self._needs(cell, order, effects) & changed:
+                changed |= own.values | self._changes(own) | self._rewritten_classes(own, changed)
+                candidates.append(cell)
+        needed = self._needs(failed, order, effects)
+        kept = [failed]
+        for cell in reversed(candidates):
+            if cell is failed:
+                continue
+            own = effects[cell]
+            if cell in roots or (own.binds | self._changes(own)) & needed:
+                kept.append(cell)
+                needed |= self._needs(cell, order, effects)
+        return kept[::-1]
+
+    def _changes(self, own: Effects) -> set[str]:
+        return {name for name in own.changes if not self._is_plain_function(name)}
+
+    def _is_plain_function(self, name: str) -> bool:
+        live = self._work.finding.namespace.get(name)
+        return type(live).__name__ in ("function", "module", "type", "builtin_function_or_method")
+
+    def _rewritten(self, cell: Cell, own: Effects, after: Mapping[Cell, str]) -> set[str]:
+        """Functions and classes whose text is another now, and those of the cell that build on them."""
+        if cell not in after:
+            return set()
+        before = self._work.effects(cell).definitions
+        found = {
+            name
+            for name, node in own.definitions.items()
+            if name not in before or ast.dump(before[name]) != ast.dump(node)
+        }
+        return found | self._rewritten_classes(own, found)
+
+    def _rewritten_classes(self, own: Effects, changed: set[str]) -> set[str]:
+        """Classes that inherit from changed ones, functions and lambdas that call them."""
+        found: set[str] = set()
+        for _ in own.definitions:
+            grown = {n for n, node in own.definitions.items() if free(node) & (changed | found)}
+            grown |= {n for n, node in own.definitions.items() if isinstance(node, ast.ClassDef) and _bases(node) & changed}
+            if grown <= found:
+                break
+            found |= grown
+        return found
+
+    def _needs(self, cell: Cell, order: list[Cell], effects: dict[Cell, Effects]) -> set[str]:
+        """Global names that running the cell reads, through the functions it calls as well."""
+        found = set(effects[cell].reads)
+        definitions: dict[str, ast.AST] = {}
+        for earlier in order:
+            definitions.update(effects[earlier].definitions)
+            if earlier is cell:
+                break
+        todo = [name for name in found if name in definitions]
+        seen: set[str] = set()
+        while todo:
+            name = todo.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            more = free(definitions[name])
+            found |= more
+            todo += [n for n in more if n in definitions]
+        return found
+
+    def _makers(
+        self, order: list[Cell], kept: list[Cell], roots: list[Cell], effects: dict[Cell, Effects]
+    ) -> list[Cell]:
+        """Cells that make anew what the kept ones would otherwise change a second time."""
+        failed = order[-1]
+        for cell in kept:
+            if cell is failed:
+                continue
+            for name, method, _ in effects[cell].unsafe:
+                if method in ("step", "backward") or name in effects[cell].binds:
+                    continue
+                maker = next(
+                    (c for c in reversed(order[: order.index(cell)]) if name in effects[c].binds), None
+                )
+                if maker is not None and maker not in roots and maker not in kept:
+                    return [maker]
+        return []
+
+    def _described(
+        self, kept: list[Cell], effects: dict[Cell, Effects], after: Mapping[Cell, str], failed: Cell
+    ) -> Plan:
+        plan = Plan(cells=kept)
+        plan.rerun = tuple(Rerun(cell.number, cell.cell_id, after.get(cell, cell.raw)) for cell in kept)
+        for cell in kept:
+            if cell is failed:
+                continue
+            plan.seconds += cell.duration or 0.0
+            plan.trains = plan.trains or self._trains(cell, effects)
+            if (cell.duration or 0.0) >= 10:
+                plan.notes.append(f"re-runs In [{cell.number}] ({_spoken(cell.duration or 0.0)})")
+            plan.notes += self._dangers(cell, kept, effects)
+        return plan
+
+    def _dangers(self, cell: Cell, kept: list[Cell], effects: dict[Cell, Effects]) -> list[str]:
+        found: list[str] = []
+        earlier = kept[: kept.index(cell)]
+        for name, method, _ in effects[cell].unsafe:
+            fresh = name in effects[cell].binds or any(name in effects[c].binds for c in earlier)
+            if not fresh:
+                found.append(f"In [{cell.number}] {REPEATS_BADLY[method]}: {name}.{method}")
+        for node in own_nodes(effects[cell].tree.body):
+            if isinstance(node, ast.Call) and last_name(node.func) in _OUTSIDE:
+                found.append(f"In [{cell.number}] {_OUTSIDE[last_name(node.func)]} again")
+        return list(dict.fromkeys(found))[:3]
+
+    def _trains(self, cell: Cell, effects: dict[Cell, Effects]) -> bool:
+        """Does the cell, or a function it calls, take training steps?"""
+        trees: list[ast.AST] = list(own_nodes(effects[cell].tree.body))
+        called = self._called(cell, effects)
+        for body in called:
+            trees += list(ast.walk(body))
+        return any(isinstance(n, ast.Call) and last_name(n.func) in _TRAINS for n in trees)
+
+    def _called(self, cell: Cell, effects: dict[Cell, Effects]) -> list[ast.AST]:
+        definitions: dict[str, ast.AST] = {}
+        for other in self._work.order:
+            definitions.update((effects.get(other) or self._work.effects(other)).definitions)
+        found: dict[str, ast.AST] = {}
+        nodes: list[ast.AST] = list(own_nodes(effects[cell].tree.body))
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                definition = definitions.get(node.func.id)
+                if definition is not None and not isinstance(definition, ast.ClassDef) and node.func.id not in found:
+                    found[node.func.id] = definition
+                    nodes += list(ast.walk(definition))
+        return list(found.values())
+
+
+def _bases(node: ast.ClassDef) -> set[str]:
+    return {n.id for base in node.bases for n in ast.walk(base) if isinstance(n, ast.Name)}
+
+
+def _spoken(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"

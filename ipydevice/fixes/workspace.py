@@ -1,0 +1,237 @@
+"""The notebook as the fixes see it: cells in the order they ran, and which names exist where."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from ipydevice.cells import Cell
+from ipydevice.diagnose.evaluate import MISSING, Scope
+from ipydevice.diagnose.finding import Finding, Site
+from ipydevice.diagnose.source import Source
+from ipydevice.fixes.names import Effects, bound, parameters
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Workspace:
+    """What ran before the failure, read from texts and from the live namespace."""
+
+    def __init__(self, finding: Finding) -> None:
+        self.finding = finding
+        self.history = finding.history
+
+    @cached_property
+    def failed(self) -> Cell | None:
+        """The cell that raised: the one the user ran, not the one whose function was called."""
+        if self.history.running is not None:
+            return self.history.running
+        broken = [cell for cell in self.history.cells if cell.success is False]
+        if broken:
+            return broken[-1]
+        return self.history.cells[-1] if self.history.cells else self.finding.failed.source.cell
+
+    @cached_property
+    def order(self) -> list[Cell]:
+        """The notebook's cells in the order they ran, up to the failed one."""
+        cells = []
+        for cell in self.history.current():
+            if cell is self.failed:
+                break
+            cells.append(cell)
+        if self.failed is not None:
+            cells.append(self.failed)
+        return cells
+
+    def effects(self, cell: Cell) -> Effects:
+        """What running this cell does to names."""
+        found = self._effects.get(cell)
+        if found is None:
+            text, _ = self.history.python(cell)
+            found = self._effects[cell] = Effects(Source(text).tree)
+        return found
+
+    @cached_property
+    def _effects(self) -> dict[Cell, Effects]:
+        return {}
+
+    def position(self, cell: Cell | None) -> int:
+        """The cell's place in `order`; the end where it isn't there."""
+        for index, other in enumerate(self.order):
+            if other is cell:
+                return index
+        # A cell edited and run since: the run of the same cell stands for it.
+        for index, other in enumerate(self.order):
+            if cell is not None and other.raw == cell.raw:
+                return index
+        return len(self.order)
+
+    def binders(self, name: str) -> list[Cell]:
+        """The cells that bind a name, in order."""
+        return [cell for cell in self.order if name in self.effects(cell).binds]
+
+    # -- scopes -------------------------------------------------------------------------
+
+    def globals_of(self, site: Site) -> Mapping[str, Any]:
+        """The global names that the code at `site` sees."""
+        if site.frame is not None:
+            return site.frame.f_globals
+        if site.source.cell is None and site.source.file:
+            for module in list(sys.modules.values()):
+                if isinstance(module, types.ModuleType) and module.__dict__.get("__file__") == site.source.file:
+                    return module.__dict__
+        return self.finding.namespace
+
+    def scope(self, site: Site) -> Scope:
+        """The live values at `site`: of its frame, or of the globals alone."""
+        outer = self.globals_of(site)
+        return Scope(site.frame.f_locals if site.frame is not None else {}, outer)
+
+    def value(self, site: Site, name: str) -> Any:
+        """The live value of a name at `site`; MISSING where a local of a frame that is gone hides it."""
+        if self.is_local(site, name):
+            if site.frame is None:
+                return MISSING
+            return site.frame.f_locals.get(name, MISSING)
+        if site.frame is not None and name in site.frame.f_locals:
+            return site.frame.f_locals[name]
+        return self.globals_of(site).get(name, MISSING)
+
+    def functions(self, source: Source, node: ast.AST) -> Iterator[ast.AST]:
+        """The functions and lambdas around `node`, the innermost first."""
+        for up in source.ancestors(node):
+            if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and _runs_inside(source, node, up):
+                yield up
+
+    def is_local(self, site: Site, name: str) -> bool:
+        """Is the name one of a function (or comprehension) around the node?"""
+        if name in _comprehension_names(site.source, site.node):
+            return True
+        return any(name in _locals(function) for function in self.functions(site.source, site.node))
+
+    def available(self, site: Site, name: str) -> bool:
+        """Is the name bound when the node at `site` runs, also when the notebook runs from the top?"""
+        source, node = site.source, site.node
+        if name in _comprehension_names(source, node):
+            return True
+        inner = True
+        for function in self.functions(source, node):
+            if name in _locals(function):
+                return name in parameters(function) or not inner or _bound_before(source, node, name, function)
+            inner = False
+        names = self.globals_of(site)
+        if name not in names:
+            return False
+        if source.cell is None:
+            return name in bound(source.tree.body)
+        binders = self.binders(name)
+        here = self.position(source.cell)
+        if not binders or any(self.position(cell) < here for cell in binders):
+            return True
+        if any(True for _ in self.functions(source, node)):
+            return True  # looked up when the function is called, which is later
+        return _bound_before(source, node, name, source.tree)
+
+    def names(self, site: Site) -> Iterator[tuple[str, bool]]:
+        """(name, is it local) of all names that are bound at `site`, the nearest first."""
+        seen: set[str] = set()
+        local: list[str] = sorted(_comprehension_names(site.source, site.node))
+        for function in self.functions(site.source, site.node):
+            local += parameters(function)
+            local += sorted(_locals(function) - set(parameters(function)))
+        for name in local:
+            if name not in seen:
+                seen.add(name)
+                if self.available(site, name):
+                    yield name, True
+        for name in list(self.globals_of(site)):
+            if name not in seen and not name.startswith("_") and self.available(site, name):
+                yield name, False
+
+    # -- torch's names ------------------------------------------------------------------
+
+    def torch_name(self, site: Site, dotted: str) -> str | None:
+        """How the code at `site` would write ``torch.<dotted>``: "nn.ModuleList"; None without an import."""
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return None
+        parts = dotted.split(".")
+        for depth in range(len(parts), -1, -1):
+            wanted: Any = torch
+            for part in parts[:depth]:
+                wanted = getattr(wanted, part, None)
+            for name, held in list(self.globals_of(site).items()):
+                if held is wanted and not name.startswith("_") and not self.is_local(site, name):
+                    if self.available(site, name):
+                        return ".".join([name, *parts[depth:]])
+        return None
+
+
+def outermost_loop(source: Source, node: ast.AST) -> ast.stmt | None:
+    """The outermost loop statement around `node` within its own function, if any."""
+    found: ast.stmt | None = None
+    for up in source.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            break
+        if isinstance(up, _LOOPS):
+            found = up
+    return found
+
+
+def _runs_inside(source: Source, node: ast.AST, function: ast.AST) -> bool:
+    """False for a decorator or default value, which runs outside the function."""
+    if isinstance(function, ast.Lambda):
+        inside: list[ast.AST] = [function.body]
+    else:
+        inside = list(function.body)  # type: ignore[attr-defined]
+    if any(part is node for part in inside):
+        return True
+    return any(up in inside for up in source.ancestors(node))
+
+
+def _locals(function: ast.AST) -> set[str]:
+    body = [function.body] if isinstance(function, ast.Lambda) else list(getattr(function, "body", []))
+    declared = {n for s in body for node in ast.walk(s) if isinstance(node, ast.Global) for n in node.names}
+    return (bound(body) | set(parameters(function))) - declared
+
+
+def _comprehension_names(source: Source, node: ast.AST) -> set[str]:
+    found: set[str] = set()
+    child = node
+    for up in source.ancestors(node):
+        if isinstance(up, _COMPREHENSIONS):
+            generators = up.generators
+            if child in generators:  # inside the k-th "for ... in": only the earlier ones are bound
+                generators = generators[: generators.index(child)]  # type: ignore[arg-type]
+            for generator in generators:
+                found |= {n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name)}
+        elif isinstance(up, ast.stmt):
+            break
+        child = up
+    return found
+
+
+def _bound_before(source: Source, node: ast.AST, name: str, scope: ast.AST) -> bool:
+    """Does a statement that surely ran before `node` bind the name?"""
+    child: ast.AST = node
+    for up in (*source.ancestors(node),):
+        if isinstance(up, (ast.For, ast.AsyncFor)) and child in up.body and name in bound([up.target]):
+            return True
+        if isinstance(up, (ast.With, ast.AsyncWith)) and child in up.body and name in bound(up.items):
+            return True
+        for _, block in ast.iter_fields(up):
+            if isinstance(block, list) and child in block:
+                for earlier in block[: block.index(child)]:
+                    if isinstance(earlier, ast.stmt) and name in bound([earlier]) and not isinstance(earlier, ast.If):
+                        return True
+                    if isinstance(earlier, ast.If) and name in bound(earlier.body) & bound(earlier.orelse):
+                        return True
+        if up is scope:
+            return False
+        child = up
+    return False
