@@ -73,6 +73,8 @@ TO_HOST = re.compile(
     _FLAGS,
 )
 WANTED = re.compile(r"\b(?:expect\w*|should|must|require\w*)\b", _FLAGS)
+# "expected input on cuda:0": the name belongs to the other device
+WANTED_OF = re.compile(r"\bexpect\w*\s+(?:the\s+)?(?P<label>\w+)(?:\s+tensor)?\s+(?:to\s+be\s+)?(?:on|at|in)\b", _FLAGS)
 GOT = re.compile(r"\b(?:got|found|received|actual\w*|but|given|instead|is\s+on|was)\b", _FLAGS)
 
 # A name right before a device: src is on, index.device =, mask (

@@ -88,9 +88,12 @@ def _conflict(
     named = reference = argument = None
     if wanted and phrases.GOT.search(between) and "same" not in plain[wanted.end() : first.start]:
         reference, named = first.name, last.name
+        owner = phrases.WANTED_OF.search(plain, 0, first.start)
+        if owner is not None and (argument := _usable(owner["label"])):
+            roles[argument] = named
     elif phrases.WANTED.search(between) and "same" not in between:
         named, reference = first.name, last.name
-    if named is not None:
+    if named is not None and argument is None:
         argument = next((label for label, name in roles.items() if name == named), None)
         if argument is None and demand is not None and devices.normalise(demand["device"]) == reference:
             argument = _name_before(plain, demand.start())
