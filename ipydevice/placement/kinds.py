@@ -24,7 +24,6 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE of CPython's object.h: made by a clas
 _TORCH_CLASSES = {
     "tensor": "Tensor",
     "parameter": "nn.parameter.Parameter",
-    "buffer": "nn.parameter.Buffer",
     "uninitialized": "nn.parameter.UninitializedTensorMixin",
     "module": "nn.modules.module.Module",
     "script": "jit._script.ScriptModule",

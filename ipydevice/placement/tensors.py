@@ -125,10 +125,12 @@ def bytes_of(t: object) -> int:
 
 def storage_of(t: object) -> Memory | None:
     """Identity and bytes of the memory a dense tensor lies in, or None where it has none of its own."""
-    if not is_tensor(t) or is_a(t, "uninitialized") or is_fake(t) or read(t, "is_meta"):
+    if not is_tensor(t) or is_a(t, "uninitialized") or is_fake(t):
         return None
     storage = call(t, "untyped_storage")
-    return None if storage is None else (int(storage._cdata), int(storage.nbytes()))
+    if storage is None or storage.device.type == "meta":  # of the storage: a subclass may answer for `is_meta`
+        return None
+    return int(storage._cdata), int(storage.nbytes())
 
 
 def grad_of(t: object) -> Any:

@@ -139,7 +139,7 @@ _KINDS = (
 def kind_of(o: object) -> str | None:
     """What sort of thing with a device `o` is; None where no device is in it.
 
-    "parameter", "buffer", "tensor", "module", "optimizer", "scheduler", "scaler", "loader", "dataset",
+    "parameter", "tensor", "module", "optimizer", "scheduler", "scaler", "loader", "dataset",
     "generator", "stream", "storage", "packed sequence", "array"; "container", "function" and "object" where
     a tensor is inside.
     """
@@ -148,7 +148,7 @@ def kind_of(o: object) -> str | None:
     if is_leaf(o):
         return None
     if is_tensor(o):
-        return "parameter" if is_parameter(o) else "buffer" if is_a(o, "buffer") else "tensor"
+        return "parameter" if is_parameter(o) else "tensor"
     if is_module(o):
         return "module"
     if is_optimizer(o):
