@@ -9,6 +9,7 @@ import torch
 
 from ipydevice.virtual import texts
 from ipydevice.virtual.cards import CPU
+from ipydevice.virtual.moving import send
 from ipydevice.virtual.patches import Patches, stands_in
 from ipydevice.virtual.tags import device_of, on_card
 
@@ -133,6 +134,21 @@ def _cell(original: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def _ctc_loss(original: Callable[..., Any]) -> Callable[..., Any]:
+    """native/LossCTC.cpp takes lengths from anywhere and copies them where they are needed."""
+
+    def run(
+        log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        lengths = (
+            send(each, device_of(log_probs)) if isinstance(each, Tensor) else each
+            for each in (input_lengths, target_lengths)
+        )
+        return original(log_probs, targets, *lengths, *args, **kwargs)
+
+    return run
+
+
 def _not_acceptable(tensor: Any) -> bool:
     return False  # and no warning that cuDNN is missing
 
@@ -143,6 +159,7 @@ def _table() -> dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]]:
         "stft": lambda original: _window(original, "stft"),
         "istft": lambda original: _window(original, "istft"),
         "grid_sampler": _grid_sampler,
+        "ctc_loss": _ctc_loss,
         "lstm_cell": _cell,
         "gru_cell": _cell,
     }

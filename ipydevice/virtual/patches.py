@@ -33,9 +33,9 @@ class Patches:
             else:
                 setattr(owner, name, value)
 
-    @property
-    def places(self) -> list[tuple[Any, str]]:
-        return [(owner, name) for owner, name, _ in self._saved]
+    def originals(self) -> list[tuple[Any, str, Any]]:
+        """(owner, name, what stood there in the owner itself) of every attribute that is replaced now."""
+        return list(self._saved)
 
 
 def stands_in(original: Callable[..., Any], replacement: Callable[..., Any]) -> Callable[..., Any]:

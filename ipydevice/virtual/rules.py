@@ -200,6 +200,14 @@ def _batch_norm(call: Call) -> Device:
     return _same(call.operands, "wrapper_CUDA__cudnn_batch_norm" if cudnn else "wrapper_CUDA__native_batch_norm")
 
 
+def _ctc_loss(call: Call) -> Device:
+    """cuDNN wants concatenated int32 targets on the host; all others belong beside the probabilities."""
+    targets = call.args[1]
+    if targets.dtype is torch.int32 and targets.dim() == 1 and ruled_device(targets) == CPU:
+        return call.operands[0].device
+    return _checked(call)
+
+
 _COPIES = (
     *("copy_", "copy", "_to_copy", "detach", "lift_fresh", "record_stream"),
     *("is_same_size", "_has_same_storage_numel", "expand_as", "view_as", "reshape_as", "resize_as_"),
@@ -215,5 +223,6 @@ _SPECIAL: dict[str, Callable[[Call], Device]] = {
     "stack": _named("wrapper_CUDA_cat"),
     "mv": _matrix_vector,
     "native_batch_norm": _batch_norm,
+    "_ctc_loss": _ctc_loss,
     "set_": _set_storage,
 }

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import torch
+from torch.jit._builtins import _get_builtin_table
 from torch.utils import _device as device_contexts
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
 
@@ -69,7 +70,7 @@ def pop() -> None:
 
 def patched() -> list[tuple[Any, str]]:
     """The attributes of PyTorch that are replaced now."""
-    return _patches.places
+    return [(owner, name) for owner, name, _ in _patches.originals()]
 
 
 def _install() -> None:
@@ -86,11 +87,13 @@ def _install() -> None:
         _patches.restore()
         raise
     _forget_names()
+    _teach_scripts()
     VirtualDevices().__enter__()
 
 
 def _uninstall() -> None:
     _leave_mode()
+    _unteach_scripts()
     _patches.restore()
     _forget_names()
     cards.process.owner = None
@@ -113,6 +116,25 @@ def _forget_names() -> None:
     """PyTorch keeps sets of its own functions; let it look them up anew."""
     device_contexts._device_constructors.cache_clear()
     torch.overrides.get_default_nowrap_functions.cache_clear()
+
+
+_scripted: list[int] = []  # ids that were added to TorchScript's table
+
+
+def _teach_scripts() -> None:
+    """TorchScript knows PyTorch's functions by identity: let it know our entry points by the same names."""
+    table = _get_builtin_table()
+    for owner, name, original in _patches.originals():
+        entry = getattr(owner, name)
+        if id(original) in table and id(entry) not in table:
+            table[id(entry)] = table[id(original)]
+            _scripted.append(id(entry))
+
+
+def _unteach_scripts() -> None:
+    table = _get_builtin_table()
+    while _scripted:
+        table.pop(_scripted.pop(), None)
 
 
 def _thread_run(original: Any) -> Any:
