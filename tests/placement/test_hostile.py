@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import hostile
 import pytest
 import torch
 
 from ipydevice import placement
 from ipydevice.listing import frame_rows, list_namespace
-from tests.placement import hostile
 
 COUNTER = hostile.Counter()
 OBJECTS = list(hostile.corpus(COUNTER))

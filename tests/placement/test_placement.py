@@ -24,8 +24,7 @@ def fake() -> torch.Tensor:
 
 
 def nested() -> torch.Tensor:
-    with pytest.warns(UserWarning):
-        return torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)])
+    return torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)])
 
 
 def quantized() -> torch.Tensor:
@@ -236,9 +235,9 @@ def test_hooks_are_members_but_no_part_of_where_a_module_lives() -> None:
     assert any(found.value is constant for found in placement.walk(net))
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_script_and_compiled_modules() -> None:
-    with pytest.warns(DeprecationWarning):
-        scripted = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)))
+    scripted = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)))
     assert paths(scripted)[:2] == ["[0].weight", "[0].bias"]
     assert len(paths(scripted)) == 7
     assert placement.devices_of(scripted) == ("cpu",)
