@@ -140,6 +140,8 @@ class Hook:
 
     def _cell_ends(self, result: Any) -> None:
         """`post_run_cell`: also tells of errors whose traceback others have shown, or swallowed."""
+        if result is None:  # IPython 7.34, when the shell itself has failed
+            return
         error = result.error_in_exec or result.error_before_exec
         if error is not None:
             with self._told(error):

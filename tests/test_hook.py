@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import re
 import sys
 import threading
 import weakref
@@ -251,6 +252,11 @@ def test_an_exception_that_takes_no_note(loaded: Shell) -> None:
     assert line.startswith("ipydevice: putting the headline on the error failed")
 
 
+def numberless(traceback: str) -> str:
+    """A traceback of a cell, whatever its number."""
+    return re.sub(r"(In ?\[|ipython-input-)\d+", r"\1", traceback)
+
+
 STAGES = {
     "hiding the frames of virtual GPUs": "ipydevice.virtual.trim_traceback",
     "recognising the error": "ipydevice.messages.find",
@@ -266,7 +272,7 @@ STAGES = {
 def test_a_stage_that_fails_costs_one_line(
     loaded: Shell, monkeypatch: pytest.MonkeyPatch, stage: str, wrong: BaseException
 ) -> None:
-    plain = loaded.run(FAIL).text.partition(HEADLINE)[0]
+    plain = loaded.run(FAIL).text
 
     def fail(*_args: Any, **_kwargs: Any) -> None:
         raise wrong
@@ -275,9 +281,9 @@ def test_a_stage_that_fails_costs_one_line(
     run = loaded.run(FAIL)
     assert type(run.error) is RuntimeError
     assert wrong is not run.error
-    numberless = [text.replace("In[4]", "In[]").replace("In[3]", "In[]") for text in (plain, run.text)]
+    if stage != "hiding the frames of virtual GPUs":  # then there is one frame more
+        assert numberless(run.text.partition(ERROR)[0]) == numberless(plain.partition(ERROR)[0])
     assert run.text.count(ERROR) == 1
-    assert numberless[1].startswith(numberless[0][:200])
     (line,) = quiet_lines(run)
     assert line.startswith(f"ipydevice: {stage} failed")
     assert type(wrong).__name__ in line
@@ -290,7 +296,11 @@ def test_for_tests_a_failing_stage_can_be_raised(loaded: Shell, monkeypatch: pyt
 
     monkeypatch.setenv("IPYDEVICE_DEBUG", "1")
     monkeypatch.setattr("ipydevice.show.display", fail)
-    assert "LookupError: ours" in loaded.run(FAIL).text
+    try:
+        loaded.names["loss_of"](loaded.names["logits"], loaded.names["labels"])
+    except RuntimeError:
+        with pytest.raises(LookupError, match="ours"):
+            loaded.ip.showtraceback()
 
 
 def test_a_torch_that_is_too_old_is_told_once(loaded: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,5 +405,5 @@ class TestInAKernel:
         run = kernel.run("%devicefix 1")
         assert run.status == "ok"
         (payload,) = [part for part in run.payload if part["source"] == "set_next_input"]
-        assert payload["text"] in run.text
-        assert "labels.to(" in payload["text"]
+        assert payload["text"].strip() in run.text
+        assert "labels" in payload["text"]
