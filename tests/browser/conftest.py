@@ -55,9 +55,10 @@ class Jupyter:
             shutil.copytree(
                 ROOT / "ipydevice" / "show" / "labextension", places["data"] / "labextensions" / "ipydevice"
             )
-        quiet = places["settings"] / "@jupyterlab" / "apputils-extension"
-        quiet.mkdir(parents=True)
-        (quiet / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
+        self.settings = places["settings"] / "@jupyterlab" / "apputils-extension"
+        self.settings.mkdir(parents=True)
+        quiet = {"fetchNews": "false", "checkForUpdates": False}
+        (self.settings / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
         env = dict(
             os.environ,
             JUPYTER_CONFIG_DIR=str(places["config"]),
@@ -92,6 +93,10 @@ class Jupyter:
             if self._answers(60):
                 return
         raise RuntimeError(log.read_text()[-3000:])
+
+    def use_theme(self, name: str) -> None:
+        """For the pages opened from now on."""
+        (self.settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": name}))
 
     def get(self, path: str) -> object:
         url = f"http://127.0.0.1:{self.port}{path}?token={self.token}"

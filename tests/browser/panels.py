@@ -85,3 +85,25 @@ def many(count: int = 10_000) -> None:
             for k in range(9)
         )
     show.display(Inventory(tuple(rows), {"cuda:0": 3 * 2**30, "cpu": 2**20}))
+
+
+HOSTILE = "<img src=x onerror='hacked=1'><script>hacked=1</script>\x1b[2J\u202e\"'&"
+
+
+def hostile() -> None:
+    again = Rerun(1, HOSTILE, HOSTILE)
+    show.display(
+        Diagnosis(
+            message=HOSTILE,
+            family=HOSTILE,
+            headline=HOSTILE,
+            failed=Place(1, None, line=1, source=HOSTILE),
+            failed_cell_source=HOSTILE,
+            marks=(Mark(0, 40, HOSTILE, HOSTILE),),
+            explanation=HOSTILE,
+            evidence=(HOSTILE,),
+            notes=(HOSTILE,),
+            fixes=(Fix(HOSTILE, "edit", (Edit(HOSTILE, HOSTILE, 1),), HOSTILE, (again,), HOSTILE),),
+            placements=(Row(HOSTILE, HOSTILE, HOSTILE, HOSTILE, odd=HOSTILE, dtype=HOSTILE),),
+        )
+    )

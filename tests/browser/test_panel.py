@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
+
+from conftest import Jupyter
 from panels import CELLS
 from playwright.sync_api import expect
 
@@ -72,3 +76,80 @@ def test_without_the_labextension_the_cells_run_too(open_notebook, plain_jupyter
     live.get_by_role("button", name="fix & re-run In [2], In [3]").click()
     expect(notebook.cell(2).locator(".jp-OutputArea")).to_contain_text("passed cuda:0")
     assert notebook.source(1) == CELLS[1].replace("cpu", "cuda:0")
+
+
+def test_copy_puts_the_same_text_on_the_clipboard(open_notebook):
+    notebook = open_notebook(CELLS)
+    notebook.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    live = fail(notebook)
+    live.get_by_role("button", name="copy: make labels").click()
+    expect(live.get_by_role("status").last).to_contain_text("Copied")
+    copied = notebook.page.evaluate("navigator.clipboard.readText()")
+    assert copied == "# replaces In [2]; then run In [3]\n" + CELLS[1].replace("cpu", "cuda:0")
+
+
+def test_the_fix_stays_in_its_own_notebook(open_notebook, jupyter):
+    """Two notebooks with equal cells; the button of the hidden one is pressed while the other is in front."""
+    jupyter.write("other.ipynb", CELLS)
+    notebook = open_notebook(CELLS)
+    fail(notebook)
+    page = notebook.page
+    page.get_by_role("listitem", name="other.ipynb").or_(
+        page.locator("[data-path], .jp-DirListing-item", has_text="other.ipynb")
+    ).first.dblclick()
+    other = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+    expect(other.locator(".jp-Cell")).to_have_count(4)
+    page.evaluate("document.querySelector('.ipydevice-live button.ipd-main + button').click()")
+    page.get_by_role("tab", name="test_the_fix_stays").click()
+    expect(notebook.cells).to_have_count(5)
+    page.get_by_role("tab", name="other.ipynb").click()
+    expect(other.locator(".jp-Cell")).to_have_count(4)
+
+
+def test_after_a_kernel_restart_the_buttons_still_work(open_notebook, jupyter):
+    notebook = open_notebook(CELLS)
+    live = fail(notebook)
+    (session,) = (s for s in jupyter.get("/api/sessions") if s["path"] == notebook.name)
+    url = f"http://127.0.0.1:{jupyter.port}/api/kernels/{session['kernel']['id']}/restart"
+    request = urllib.request.Request(url, method="POST", headers={"Authorization": f"token {jupyter.token}"})
+    json.load(urllib.request.urlopen(request))
+    notebook.wait()
+    live.get_by_role("button", name="insert: make labels").click()
+    expect(notebook.cells).to_have_count(5)
+
+
+def test_when_the_live_panel_goes_the_static_one_returns(open_notebook):
+    notebook = open_notebook([*CELLS[:3], "from ipydevice.show import as_widget\nas_widget._live.pop().close()"])
+    fail(notebook)
+    static = notebook.cell(2).locator(".ipydevice-static")
+    expect(static).to_be_hidden()
+    notebook.run(3)
+    expect(static).to_be_visible()
+    expect(notebook.live(2)).to_have_count(0)
+
+
+def test_palette_entry_applies_the_first_fix(open_notebook):
+    notebook = open_notebook(CELLS)
+    fail(notebook)
+    page = notebook.page
+    page.keyboard.press("Control+Shift+c")
+    palette = page.locator("#modal-command-palette")
+    palette.locator("input").fill("Device fix")
+    palette.get_by_text("Device fix: apply").click()
+    expect(notebook.cell(2).locator(".jp-OutputArea")).to_contain_text("passed cuda:0")
+
+
+def test_notebook_7(open_notebook, tmp_path_factory):
+    server = Jupyter(tmp_path_factory.mktemp("notebook"), "notebook")
+    try:
+        notebook = open_notebook(CELLS, server)
+        live = fail(notebook)
+        live.locator(".ipd-table > summary").click()
+        live.get_by_role("treegrid").locator("[data-k]").first.click()
+        for key in ("b", "m", "d", "d"):
+            notebook.page.keyboard.press(key)
+        expect(notebook.cells).to_have_count(4)
+        live.get_by_role("button", name="fix & re-run In [2], In [3]").click()
+        expect(notebook.cell(2).locator(".jp-OutputArea")).to_contain_text("passed cuda:0")
+    finally:
+        server.stop()

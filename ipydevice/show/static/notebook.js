@@ -14,29 +14,29 @@
 function findCell(cells, wanted, texts) {
   const byId = wanted.cell_id ? cells.findIndex((c) => c.cell_id === wanted.cell_id) : -1;
   if (byId >= 0) return byId;
-  return cells.findIndex((c) => c.cell !== null && c.cell === wanted.cell && texts.includes(c.source));
+  return cells.findIndex((c) => (c.cell ?? null) !== null && c.cell === wanted.cell && texts.includes(c.source));
 }
 
 const cellName = (c) => (c.cell === null || c.cell === undefined ? 'the cell' : `In [${c.cell}]`);
 
 /**
- * What applying a fix does to these cells, or why it can't be done.
+ * What applying a fix does to these cells, or why it can't be done. A cell that is to be replaced has to be
+ * as it was when it ran; one that is only to run again runs as it is now.
  * @param {Cell[]} cells @param {object} fix @param {object} failed the cell below which a new one goes
  */
 function plan(cells, fix, failed) {
   const replace = [];
   for (const edit of fix.edits.filter((e) => !e.file)) {
     const index = findCell(cells, edit, [edit.before]);
-    if (index < 0) return { why: `${cellName(edit)} is not in this notebook any more` };
+    if (index < 0) return { why: `${cellName(edit)} is not in this notebook any more, or has changed` };
     if (cells[index].source !== edit.before) return { why: `${cellName(edit)} has changed since it ran` };
     replace.push({ index, text: edit.after });
   }
-  const texts = cells.map((c, i) => replace.find((r) => r.index === i)?.text ?? c.source);
+  const before = replace.map((r) => cells[r.index].source);
   const rerun = [];
   for (const again of fix.rerun) {
-    const index = findCell(cells, again, [again.source, ...fix.edits.map((e) => e.before)]);
+    const index = findCell(cells, again, [again.source, ...before]);
     if (index < 0) return { why: `${cellName(again)} is not in this notebook any more` };
-    if (texts[index] !== again.source) return { why: `${cellName(again)} has changed since it ran` };
     rerun.push({ index, name: cellName(again) });
   }
   const below = findCell(cells, failed, [failed.cell_source]);
