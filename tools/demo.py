@@ -40,15 +40,21 @@ class ProgressClient(NotebookClient):  # type: ignore[misc]  # nbclient's own ty
 def execute(path: Path) -> NotebookNode:
     """The notebook with its outputs. Raises nbclient's CellExecutionError where a cell fails that should not."""
     notebook = nbformat.read(path, as_version=4)
-    # A saved widget would need its live kernel, or scripts from the net; the static panel beside it needs neither.
-    ProgressClient(notebook, kernel_name="python3", timeout=SECONDS_PER_CELL, store_widget_state=False).execute()
+    ProgressClient(
+        notebook,
+        kernel_name="python3",
+        timeout=SECONDS_PER_CELL,
+        # A saved widget needs scripts from the net; the static panel beside it needs nothing.
+        store_widget_state=False,
+        extra_arguments=["--log-level=ERROR"],  # ipykernel 7.4 warns of every kernel on TCP
+    ).execute()
     return notebook
 
 
 def as_seen(notebook: NotebookNode) -> Iterator[str]:
     """Each cell that shows something of ours, with the error above it, as a terminal shows it."""
-    for cell in notebook.cells:
-        outputs = cell.get("outputs", [])
+    for cell in _code_cells(notebook):
+        outputs = cell.outputs
         panels = [output.data["text/plain"] for output in outputs if MIME_TYPE in output.get("data", {})]
         errors = [f"{output.ename}: {output.evalue}" for output in outputs if output.output_type == "error"]
         if not panels and "%device" not in cell.source:
@@ -61,6 +67,10 @@ def as_seen(notebook: NotebookNode) -> Iterator[str]:
         yield from (f"{panel}\n" for panel in panels)
 
 
+def _code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
 def _rule(title: str) -> str:
     return f"── {title} ".ljust(100, "─")
 
@@ -69,7 +79,7 @@ def unexplained(notebook: NotebookNode) -> list[int]:
     """Numbers of cells that should have failed with a panel, and did not."""
     return [
         cell.execution_count
-        for cell in notebook.cells
+        for cell in _code_cells(notebook)
         if "raises-exception" in cell.metadata.get("tags", [])
         and not any(MIME_TYPE in output.get("data", {}) for output in cell.outputs)
     ]
