@@ -41,12 +41,18 @@ MISFIT = re.compile(
 )
 # ... as long as it speaks of tensors at all.
 SUBJECT = re.compile(
-    r"""\b(?:tensors?|inputs?|outputs?|weights?|bias|param(?:eter)?s?|arg(?:ument)?s?|models?|modules?|buffers?|grad\w*
+    r"""\b(?:tensors?|inputs?|outputs?|weights?|bias|\w*param(?:eter)?s?|arg(?:ument)?s?|models?|modules?|buffers?|grad\w*
     |ind(?:ices|ex)|masks?|quer(?:y|ies)|keys?|values?|batch(?:es)?|arrays?|metrics?|boxes|scores|labels?|logits
-    |targets?|states?|layers?|graph|features?|embeddings?|gpus?|cuda|cpu|torch|generator|loss(?:es)?|points?|images?
-    |data)\b""",
+    |targets?|states?|layers?|graph|features?|embeddings?|generator|loss(?:es)?|points?|images?|data|gpus?|torch|ops?|operands?|operations?)\b""",
     _FLAGS,
 )
+# Around a device that something is on, rather than one that is merely mentioned.
+PLACE_BEFORE = re.compile(
+    r"(?:\b(?:on|at|in|is|are|was|to|from|got|found|expected|devices?|received|actual|vs\.?|versus|and|but)|[=:(,])(?:\s+(?:the|an?))?$",
+    _FLAGS,
+)
+PLACE_AFTER = re.compile(r"^\s*(?:tensors?|devices?|memory|arrays?|storage|inputs?)\b", _FLAGS)
+CHOICE = re.compile(r"^['\"`]?\s*(?:or|,|/|\||,\s*or)\s*['\"`]?$", _FLAGS)
 # One device is demanded: "must be a CUDA tensor", "can only run on GPU", "is not on CUDA".
 DEMAND = re.compile(
     rf"""(?:\b(?:must|should|ha(?:s|ve)\s+to|needs?\s+to|required?\s+to|expect\w*(?:\s+\S+){{0,6}}?\s+to|requires?|only)

@@ -6,6 +6,7 @@ devices that differ beside a word of conflict, or has a phrase so plain that no 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -35,6 +36,7 @@ class _Device(NamedTuple):
     name: str
     start: int
     end: int
+    placed: bool  # something is there, or should be
 
 
 def read(text: str, exception_type: str) -> Mismatch | None:
@@ -48,7 +50,9 @@ def read(text: str, exception_type: str) -> Mismatch | None:
     misfit = phrases.MISFIT.search(plain)
     demand = phrases.DEMAND.search(plain)
     other_quality = phrases.QUALITY.search(plain)
-    if differ and (misfit or demand or (phrases.AGAINST.search(plain) and not other_quality)):
+    if differ and _is_choice(plain, stated):
+        return None
+    if differ and (misfit or demand or (not other_quality and _against(plain, stated))):
         return _conflict(plain, text, stated, names, demand)
     if phrases.UNAVAILABLE.search(plain):
         return _mismatch(text, names, kind="availability", family="availability")
@@ -63,11 +67,35 @@ def read(text: str, exception_type: str) -> Mismatch | None:
     return None
 
 
+def _is_choice(plain: str, stated: list[_Device]) -> bool:
+    """``'cpu' or 'cuda'``: a list of what is allowed."""
+    gaps = (plain[one.end : other.start] for one, other in itertools.pairwise(stated))
+    return all(phrases.CHOICE.match(gap) for gap in gaps)
+
+
+def _against(plain: str, stated: list[_Device]) -> bool:
+    """A word of conflict, between places of things."""
+    placed = {device.name for device in stated if device.placed}
+    if len(placed) < 2 or phrases.AGAINST.search(plain) is None:
+        return False
+    about_tensors = phrases.SUBJECT.search(plain) or re.search(r"\bdevices?\b|!=|≠", plain, re.IGNORECASE)
+    return about_tensors is not None or len(set(_roles(plain, stated).values())) > 1
+
+
 def _stated(text: str) -> Iterator[_Device]:
     for token in phrases.DEVICE.finditer(text):
         name = devices.of_type(token[0]) if token["type"] else devices.normalise(token[0])
         if name is not None and (name != "meta" or _is_place(text, token)):
-            yield _Device(name, token.start(), token.end())
+            yield _Device(name, token.start(), token.end(), _is_placed(text, token))
+
+
+def _is_placed(text: str, token: re.Match[str]) -> bool:
+    before, after = text[: token.start()].rstrip(" '\"`"), text[token.end() :].lstrip(" '\"`")
+    return (
+        ":" in token[0]
+        or token["type"] is not None
+        or bool(phrases.PLACE_BEFORE.search(before) or phrases.PLACE_AFTER.search(after))
+    )
 
 
 def _is_place(text: str, token: re.Match[str]) -> bool:

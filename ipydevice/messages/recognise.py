@@ -12,8 +12,12 @@ from dataclasses import replace
 from ipydevice.messages.mismatch import Mismatch
 
 # Every text in the catalogue contains one of these; `in` takes nanoseconds where a pattern takes microseconds.
-_WORDS = ("device", "cuda", "cpu", "gpu", "meta", "mps", "xpu", "npu", "hpu", "xla", "numpy", "backend", "nvidia",
-          "rng state", "fake", "nccl", "incompatible tensor type", "dummy base class")  # fmt: skip
+# fmt: off
+_WORDS = (
+    "device", "cuda", "cpu", "gpu", "meta", "mps", "xpu", "npu", "hpu", "xla", "numpy", "backend", "nvidia", "nccl",
+    "accelerat", "offload", "fake", "bytetensor", "incompatible", "dummy", "distributed", "bitsandbytes",
+)
+# fmt: on
 _LONGEST = 16_000  # characters that are read of one message; of a longer one its head and its tail
 _CHAIN = 24  # exceptions looked at
 
