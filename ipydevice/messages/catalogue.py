@@ -40,7 +40,8 @@ class Entry:
         """What the order of the devices in the text means; "" where it states fewer than two."""
         if self.remark:
             return self.remark
-        labels = [_label(place.role) for place in self.places if place.kind in templates.DEVICES]
+        by_name = "the one that the text names" if any(place.kind == "role" for place in self.places) else ""
+        labels = [_label(place.role) or by_name for place in self.places if place.kind in templates.DEVICES]
         return ", then ".join(labels) if len(labels) > 1 and all(labels) else ""
 
     @property
