@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ipydevice.diagnosis import Diagnosis, Inventory
 from ipydevice.show import as_html, as_text
-from ipydevice.show.listing import of_inventory
 from ipydevice.show.panel import of_diagnosis
 from ipydevice.show.tree import Panel
+from ipydevice.show.workspace import of_inventory
 
 __all__ = ["display", "html", "text", "tree_of"]
 

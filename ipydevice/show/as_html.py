@@ -34,6 +34,7 @@ from ipydevice.show.tree import (
 )
 
 _BACKTICKS = re.compile(r"`([^`]+)`")
+STATIC_ROWS = 300  # they stay in the saved file; the widget has all
 _COLUMNS = ("name", "kind", "device", "type", "bytes", "remark")
 
 
@@ -45,7 +46,8 @@ def body(panel: Panel, *, rows: bool = True) -> str:
     """The panel without its style sheet; without the table's rows for the widget, which draws them itself."""
     blocks = [replace(b, entries=(), left=0) if isinstance(b, Table) and not rows else b for b in panel.blocks]
     inside = "".join(_RENDER[type(block)](block) for block in blocks)
-    return f'<div class="ipydevice" role="region" aria-label="{_text(panel.label)}">{inside}</div>'
+    tone = " ipd-plain" if any(isinstance(b, Heading) and b.tone == "plain" for b in blocks) else ""
+    return f'<div class="ipydevice{tone}" role="region" aria-label="{_text(panel.label)}">{inside}</div>'
 
 
 @cache
@@ -133,6 +135,7 @@ def _bars(bars: Bars) -> str:
 
 
 def _table(table: Table) -> str:
+    table = table.within(STATIC_ROWS)
     aside = f' <small class="ipd-quiet">{_text(table.aside)}</small>' if table.aside else ""
     # Frames come with the user's first, so all from the first closed one on are a library's.
     libraries = next((i for i, e in enumerate(table.entries) if e.kind == "frame" and not e.open), len(table.entries))

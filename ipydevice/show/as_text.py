@@ -36,6 +36,7 @@ _ANSI = {"error": "1;31", "strong": "1", "stray": "1;31", "mark": "36", "quiet":
 class _Page:
     width: int
     color: bool
+    terse: int = 0  # 1: notes of the first fix only; 2: one line for each further fix; 3: no code, no notes
 
     def paint(self, text: str, role: str) -> str:
         code = _ANSI.get(role) if self.color and text else None
@@ -44,7 +45,14 @@ class _Page:
 
 def render(panel: Panel, *, width: int, color: bool) -> str:
     """Lines of at most `width` columns (at least 40 are taken), without a newline at the end."""
-    page = _Page(max(40, width), color)
+    for terse in range(4):
+        lines = _lines(panel, _Page(max(40, width), color, terse))
+        if len(lines) <= STANDARD_LINES:
+            break
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _lines(panel: Panel, page: _Page) -> list[str]:
     written = [(block, list(_RENDER[type(block)](block, page))) for block in panel.blocks]
     spare = STANDARD_LINES - sum(len(lines) for block, lines in written if not _optional(block))
     kept: list[str] = []
@@ -54,7 +62,7 @@ def render(panel: Panel, *, width: int, color: bool) -> str:
                 continue
             spare -= len(lines)
         kept.extend(lines)
-    return "\n".join(line.rstrip() for line in kept)
+    return kept
 
 
 def _optional(block: Block) -> bool:
@@ -111,30 +119,29 @@ def _option(option: Option, page: _Page, *, first: bool) -> Iterator[str]:
     head = page.paint("fix".ljust(LABELS), "strong") if first else " " * LABELS
     number = f"{option.number}  "
     lead = 2 + LABELS + len(number)
-    reruns = f"re-runs {quantities.listing(option.reruns)}" if option.reruns else ""
+    brief = page.terse >= 2 and not first
+    reruns = f"re-runs {quantities.listing(option.reruns)}" if option.reruns and not brief else ""
     tail = visible("   ".join(part for part in (reruns, option.command) if part))
-    lines = wrap(visible(option.title), page.width - lead)
+    title = visible(option.title)
+    lines = [crop(title, page.width - lead - cells(tail) - 3)] if brief else wrap(title, page.width - lead)
     room = page.width - lead - cells(lines[-1])
     if cells(tail) + 3 <= room:
         lines[-1] += " " * (room - cells(tail)) + page.paint(tail, "quiet")
     else:
         lines.extend(page.paint(line, "quiet") for line in wrap(tail, page.width - lead))
+    if first and page.terse < 3:
+        lines.extend(page.paint(crop(change, page.width - lead), "add") for change in _short(option.diff))
+    if option.note and (page.terse == 0 or (first and page.terse < 3)):
+        lines.extend(page.paint(line, "quiet") for line in wrap(visible(option.note), page.width - lead))
     yield f"  {head}{number}{lines[0]}"
-    indent = " " * lead
     for line in lines[1:]:
-        yield indent + line
-    if first:
-        for change in _short(option.diff):
-            yield indent + page.paint(crop(f"+ {visible(change.text.strip())}", page.width - lead), "add")
-    if option.note:
-        for line in wrap(visible(option.note), page.width - lead):
-            yield indent + page.paint(line, "quiet")
+        yield " " * lead + line
 
 
-def _short(diff: Sequence[DiffLine]) -> list[DiffLine]:
-    """The lines that the first fix adds, where they are few enough to stand in the panel."""
-    added = [line for line in diff if line.kind == "+"]
-    return added if len(added) <= 1 else []
+def _short(diff: Sequence[DiffLine]) -> list[str]:
+    """The line that a fix adds, where it is one."""
+    added = [f"+ {visible(line.text.strip())}" for line in diff if line.kind == "+"]
+    return added if len(added) == 1 else []
 
 
 def _bars(bars: Bars, page: _Page) -> Iterator[str]:
@@ -162,9 +169,8 @@ def _table(table: Table, page: _Page) -> Iterator[str]:
 
 
 def _rows(table: Table, page: _Page) -> Iterator[str]:
-    shown = [entry for entry in table.entries if entry.level == 1 or len(table.entries) <= TABLE_LINES]
-    left = table.left + len(table.entries) - len(shown[:TABLE_LINES])
-    shown = shown[:TABLE_LINES]
+    table = table.within(TABLE_LINES)
+    shown = table.entries
     lines = [_HEAD, *map(_columns, shown)]
     widths = _widths(lines, page.width - 2)
     for index, line in enumerate(lines):
@@ -184,8 +190,8 @@ def _rows(table: Table, page: _Page) -> Iterator[str]:
         else:
             yield text
             yield from ("      " + page.paint(part, role) for part in wrap(remark, page.width - 6))
-    if left:
-        yield page.paint(f"  and {left:,} more", "quiet")
+    if table.left:
+        yield page.paint(f"  and {table.left:,} more", "quiet")
 
 
 _HEAD = ("name", "kind", "device", "shape", "dtype", "bytes", "")

@@ -6,7 +6,7 @@ of each view (`ipydevice.show.escape`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ipydevice.diagnosis import Mark
@@ -115,6 +115,18 @@ class Table:
     left: int = 0  # entries that exist but aren't listed
     folded: bool = True
     aside: str = ""
+
+    def within(self, limit: int) -> Table:
+        """At most `limit` entries: the outer ones, as deep as there is room, and what is odd anywhere."""
+        if len(self.entries) <= limit:
+            return self
+        depth = max(entry.level for entry in self.entries)
+        kept = self.entries
+        while depth > 0 and len(kept) > limit:
+            depth -= 1
+            kept = tuple(entry for entry in self.entries if entry.level <= max(depth, 1) or entry.odd)
+        kept = kept[:limit]
+        return replace(self, entries=kept, left=self.left + len(self.entries) - len(kept))
 
 
 Block = Heading | Code | Remark | Folded | Options | Bars | Table
