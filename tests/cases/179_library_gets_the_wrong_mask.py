@@ -2,10 +2,10 @@
 # cause = "input_not_moved"
 # also_causes = []
 # culprit = "enc.attention_mask"
-# also_culprit = ["enc['attention_mask']", "enc", "attention_mask"]
+# also_culprit = ["enc['attention_mask']", "enc", "attention_mask", "bias", "attention_bias"]
 # culprit_cell = 4
 # origin_cell = 3
-# also_cells = []
+# also_cells = [1]
 # origin = "enc = Batch(input_ids=torch.tensor([[4, 5, 6], [7, 8, 0]]), attention_mask=torch.tensor([[1, 1, 1], [1, 1, 0]]))"
 # culprit_device = "HOST"
 # other_device = "DEV"
@@ -13,6 +13,7 @@
 # fix_site = "cell line that failed"
 # visible = "first user frame"
 # expect_after_fix = "states.device == torch.device(DEV)"
+# # the file lies outside site-packages: what its own frames call the bias is the stray value as well
 # [[ref_fix]]
 # op = "replace"
 # cell = 4

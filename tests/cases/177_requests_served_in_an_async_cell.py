@@ -13,14 +13,13 @@
 # fix_site = "a function in an earlier cell"
 # visible = "first user frame"
 # expect_after_fix = "answers.device == torch.device(DEV)"
-# # the failed cell has taken one request out of the queue: after an edit of cell 2 the two of cell 3 come on top, so worker(2) reads an old one first; numbers would differ for a re-run without cell 1
 # [[ref_fix]]
 # op = "replace"
 # cell = 2
 # old = "torch.tensor(payload[\"features\"])"
 # new = "torch.tensor(payload[\"features\"], device=DEV)"
 # [rerun]
-# cells = [1, 2, 3]
+# cells = [2, 3]
 
 # %%
 import asyncio
@@ -28,19 +27,15 @@ import torch
 from torch import nn
 
 model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)).to(DEV).eval()
-queue = asyncio.Queue()
+requests = [{"id": k, "features": [0.1 * k, 0.2, 0.3]} for k in range(3)]
 
 # %%
-async def worker(n):
-    answers = []
-    for _ in range(n):
-        payload = await queue.get()
-        features = torch.tensor(payload["features"])
-        with torch.inference_mode():
-            answers.append(model(features[None]))
-        queue.task_done()
-    return torch.cat(answers)
+async def serve(payload, delay=0.001):
+    await asyncio.sleep(delay)
+    features = torch.tensor(payload["features"])
+    with torch.inference_mode():
+        return model(features[None])
 
 # %%
-for k in range(2): queue.put_nowait({"id": k, "features": [0.1 * k, 0.2, 0.3]})
-answers = await worker(2)
+answers = [await serve(r) for r in requests]
+answers = torch.cat(answers)
