@@ -32,6 +32,7 @@ _START = re.compile(
 _MESSAGE = re.compile(r"^\s*(?P<type>[A-Za-z_][\w.]*)(?:: ?(?P<text>.*)|\s*)$")
 _BETWEEN = ("During handling of the above exception", "The above exception was the direct cause")
 _HERE = re.compile(r"^\s*[~ ]+<--- HERE")
+_AROUND = 40  # lines of source at most
 _MARKS = re.compile(r"^\s*[\^~]+\s*$")
 
 
@@ -81,19 +82,32 @@ def _frames(lines: list[str], number: int) -> tuple[list[TextFrame], int]:
                 break
             number += 1
             continue
-        number += 1
-        source: list[str] = []
-        here = None
-        while number < len(lines) and lines[number].startswith(" ") and not _FRAME.match(lines[number]):
-            if _HERE.match(lines[number]):  # TorchScript prints the lines around it too
-                here = source[-1] if source else None
-            elif not _MARKS.match(lines[number]):
-                source.append(lines[number].strip())
-            number += 1
-        frames.append(
-            TextFrame(head["file"], int(head["line"]), head["function"] or "", here or (source[0] if source else ""))
-        )
+        source, number = _source(lines, number + 1)
+        frames.append(TextFrame(head["file"], int(head["line"]), head["function"] or "", source))
     return frames, number
+
+
+def _source(lines: list[str], number: int) -> tuple[str, int]:
+    """The line that ran, and the number of the line after the source."""
+    here = _here(lines, number)
+    if here is not None:
+        return lines[here - 1].strip(), here + 1
+    first = ""
+    while number < len(lines) and lines[number].startswith(" ") and not _FRAME.match(lines[number]):
+        if not first and not _MARKS.match(lines[number]):
+            first = lines[number].strip()
+        number += 1
+    return first, number
+
+
+def _here(lines: list[str], number: int) -> int | None:
+    """TorchScript prints the lines around it too, at their own indentation, and marks the one that ran below it."""
+    for place in range(number, min(number + _AROUND, len(lines))):
+        if _HERE.match(lines[place]):
+            return place
+        if _FRAME.match(lines[place]) or _START.match(lines[place]):
+            return None
+    return None
 
 
 def _message(lines: list[str], number: int) -> tuple[str, str, int]:
