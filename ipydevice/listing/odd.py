@@ -84,22 +84,43 @@ def _of_loose(found: Many, reader: FactReader) -> str:
     home = next(iter(registered))
     if home == META:
         return ""
-    strays: list[tuple[str, str, bool]] = []
-    for path, module in submodules(found.value):
-        if home_of(module) == "torch":
-            continue
-        for member in placement.members(module):
-            if member.via != "attribute" or member.path[1:] in MODULE_HOOKS:
-                continue
-            device = _device_elsewhere(member.value, home, reader)
-            if device and reads_unmoved(module, member.path[1:]):
-                strays.append((path + member.path, device, placement.is_tensor(member.value)))
+    strays = [
+        (path + member, device, kind)
+        for path, module in submodules(found.value)
+        for member, device, kind in _strays_of(module, home, reader)
+    ]
     if not strays:
         return ""
-    path, device, tensor = strays[0]
+    path, device, kind = strays[0]
     more = f" and {len(strays) - 1} more" if len(strays) > 1 else ""
-    remedy = "register_buffer" if tensor else "a ModuleList, ModuleDict or buffers"
-    return f"{path.removeprefix('.')}{more} on {device}, which .to() does not move: use {remedy}"
+    return f"{path.removeprefix('.')}{more} on {device}, which .to() does not move: {_REMEDIES[kind]}"
+
+
+_REMEDIES = {
+    "tensor": "register_buffer",
+    "container": "a ModuleList, ModuleDict or buffers",
+    "object": "make it a Module with buffers",
+}
+
+
+def _strays_of(module: Any, home: str, reader: FactReader) -> Iterator[tuple[str, str, str]]:
+    """Path, device and sort of what a module's own code computes with and ``.to()`` leaves elsewhere than `home`."""
+    if home_of(module) == "torch":
+        return
+    for member in placement.members(module):
+        name = member.path[1:]
+        if member.via != "attribute" or name in MODULE_HOOKS:
+            continue
+        value = member.value
+        if placement.is_tensor(value) or is_container(value) or placement.is_module(value):
+            device = _device_elsewhere(value, home, reader)
+            if device and reads_unmoved(module, name):
+                yield member.path, device, "tensor" if placement.is_tensor(value) else "container"
+        elif attributes(value) and home_of(value) not in placement.NO_TENSORS:
+            for inner in placement.members(value):
+                device = _device_elsewhere(inner.value, home, reader) if placement.is_tensor(inner.value) else ""
+                if device and (reads_unmoved(module, name, inner.path[1:]) or reads_unmoved(value, inner.path[1:])):
+                    yield member.path + inner.path, device, "object"
 
 
 def _device_elsewhere(value: Any, home: str, reader: FactReader) -> str:

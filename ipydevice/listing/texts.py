@@ -1,8 +1,4 @@
-"""What is odd in the light of the cells' texts: a call, a literal, a loop.
-
-The texts are parsed, never run.  What a name holds now may not be what it held at the call,
-so a name counts only where nothing binds or moves it after the line in question.
-"""
+"""What is odd in the light of the cells' texts: a call, a literal, a loop. They are parsed, never run."""
 
 from __future__ import annotations
 
@@ -10,32 +6,21 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
-from ipydevice.listing.odd import has_device_map, wants_split
-from ipydevice.listing.survey import Many, One, Survey
-from ipydevice.placement.kinds import attributes, class_name
+from ipydevice.listing import calls
+from ipydevice.listing.survey import Survey
+from ipydevice.placement import FactReader
+from ipydevice.placement.kinds import attributes
 
 BIG = 64 * 2**20  # bytes: below, pinning the memory of a loader's tensors is not worth a word
-_MOVERS = frozenset({"to", "cuda", "cpu", "xpu", "npu", "half", "double", "float"})
 _SECOND_CARD = re.compile(r"[a-z]+:[1-9]\d*")
-_INSIDE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-@dataclass(slots=True)
-class _Text:
-    """The statements of all cells at module level, in order, with what each binds and moves."""
-
-    nodes: list[ast.AST] = field(default_factory=list)  # in the order of the text
-    last_change: dict[str, int] = field(default_factory=dict)  # name -> index of the last node that binds or moves it
-
-
-def remarks(everything: Sequence[Survey], cells: Sequence[str]) -> Iterator[tuple[str, str]]:
+def remarks(everything: Sequence[Survey], cells: Sequence[str], reader: FactReader) -> Iterator[tuple[str, str]]:
     """Names with what is odd about them."""
     trees = [tree for tree in map(_parse, cells) if tree is not None]
-    text = _read(trees)
     by_name = {found.name: found for found in everything}
-    yield from _passed_from_host(text, by_name)
+    yield from calls.remarks(trees, by_name, reader)
     yield from _alone_on_second_card(trees, by_name)
     yield from _not_pinned(trees, by_name)
 
@@ -47,70 +32,6 @@ def _parse(cell: str) -> ast.Module | None:
         return ast.parse("\n".join(lines))
     except (SyntaxError, ValueError, RecursionError):
         return None
-
-
-def _read(trees: Sequence[ast.Module]) -> _Text:
-    text = _Text()
-    for tree in trees:
-        for statement in tree.body:
-            for node in _outside_functions(statement):
-                text.nodes.append(node)
-                for name in _changed(node):
-                    text.last_change[name] = len(text.nodes) - 1
-    return text
-
-
-def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
-    """The node and what is below, children before parents as they run, functions and classes left out."""
-    if isinstance(node, _INSIDE):
-        return
-    children = list(ast.iter_child_nodes(node))
-    if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-        children.sort(key=lambda child: child in (getattr(node, "targets", None) or [getattr(node, "target", None)]))
-    for child in children:
-        yield from _outside_functions(child)
-    yield node
-
-
-def _changed(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-        yield node.id
-    elif isinstance(node, ast.Call):
-        match node.func:
-            case ast.Attribute(value=ast.Name(id=name), attr=method) if method in _MOVERS:
-                yield name
-
-
-def _passed_from_host(text: _Text, names: dict[str, Survey]) -> Iterator[tuple[str, str]]:
-    """Host tensors that a line passes as they are to a module on an accelerator."""
-    told: set[str] = set()
-    for index, node in enumerate(text.nodes):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-            continue
-        module = names.get(node.func.id)
-        if module is None or text.last_change.get(module.name, -1) > index:
-            continue
-        device = _takes_from(module)
-        if device is None:
-            continue
-        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-            found = names.get(argument.id) if isinstance(argument, ast.Name) else None
-            if not isinstance(found, One) or found.name in told or found.facts.shape in ((), None):
-                continue
-            if found.facts.device == "cpu" and text.last_change.get(found.name, -1) < index:
-                told.add(found.name)
-                yield found.name, f"on cpu, passed to {module.name} on {device}: {found.name}.to({device!r})"
-
-
-def _takes_from(module: Survey) -> str | None:
-    """The accelerator on which a module wants its inputs; None where it moves them itself or has no device."""
-    if module.kind != "module" or not isinstance(module, Many) or len(module.counts) != 1:
-        return None
-    device = module.device
-    if device in ("cpu", "meta") or has_device_map(module.value) or wants_split(module.value):
-        return None
-    # DataParallel and DistributedDataParallel scatter their inputs (torch/nn/parallel).
-    return None if class_name(type(module.value)).endswith("Parallel") else device
 
 
 def _alone_on_second_card(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ def remarks(everything: Sequence[Survey], cells: Sequence[str], reader: FactRead
     """By name, what is odd in the light of the others and of the cells' texts."""
     said = dict(_stale_optimizers(everything, reader))
     if cells:
-        for name, remark in texts.remarks(everything, cells):
+        for name, remark in texts.remarks(everything, cells, reader):
             said[name] = f"{said[name]}; {remark}" if name in said else remark
     return said
 

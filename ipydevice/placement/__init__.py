@@ -22,10 +22,11 @@ from ipydevice.placement.tensors import (
     shape_of,
     storage_of,
 )
-from ipydevice.placement.walk import MOST_MEMBERS, Found, kind_of, walk
+from ipydevice.placement.walk import MOST_MEMBERS, NO_TENSORS, Found, kind_of, walk
 
 __all__ = [
     "MOST_MEMBERS",
+    "NO_TENSORS",
     "UNKNOWN",
     "FactReader",
     "Facts",
