@@ -76,7 +76,7 @@ def data(view: Diagnosis | Inventory, panel: Panel, uid: str) -> bytes:
         plain["failed"] = {
             "cell": view.failed.cell,
             "cell_id": view.failed.cell_id,
-            "cell_source": view.failed_cell_source,
+            "source": view.failed_cell_source,
         }
         plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

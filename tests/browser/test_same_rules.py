@@ -12,8 +12,8 @@ from ipydevice.show import as_widget
 
 EXAMPLES = json.loads(Path(__file__).with_name("apply_examples.json").read_text())
 APPLY = """
-([cells, fix, failed]) => {
-  const steps = plan(cells, fix, failed);
+([cells, fix]) => {
+  const steps = plan(cells, fix, -1);
   if (steps.why) return null;
   const after = cells.map((cell) => cell.source);
   for (const { index, text } of steps.replace) after[index] = text;
@@ -34,10 +34,8 @@ def cell(number, cell_id, source):
 @pytest.fixture(params=EXAMPLES, ids=lambda example: example["name"])
 def example(request):
     given = request.param
-    number, cell_id, source = given["failed"]
     return {
         "cells": [cell(*each) for each in given["cells"]],
-        "failed": {"cell": number, "cell_id": cell_id, "cell_source": source},
         "fix": {
             "edits": [dict(zip(("cell", "cell_id", "before", "after"), each, strict=True)) for each in given["edits"]],
             "setup": given.get("setup"),
@@ -56,7 +54,7 @@ def script_page(browser):
 
 
 def test_in_the_page(example, script_page):
-    result = script_page.evaluate(APPLY, [example["cells"], example["fix"], example["failed"]])
+    result = script_page.evaluate(APPLY, [example["cells"], example["fix"]])
     assert result == example["expected"]
 
 

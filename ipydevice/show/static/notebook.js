@@ -22,9 +22,9 @@ const cellName = (c) => (c.cell === null || c.cell === undefined ? 'the cell' : 
 /**
  * What applying a fix does to these cells, or why it can't be done. A cell that is to be replaced has to be
  * as it was when it ran; one that is only to run again runs as it is now.
- * @param {Cell[]} cells @param {object} fix @param {object} failed the cell below which a new one goes
+ * @param {Cell[]} cells @param {object} fix @param {number} shown the cell below which a new one goes if none runs again
  */
-function plan(cells, fix, failed) {
+function plan(cells, fix, shown) {
   const replace = [];
   for (const edit of fix.edits.filter((e) => !e.file)) {
     const index = findCell(cells, edit, [edit.before]);
@@ -39,8 +39,7 @@ function plan(cells, fix, failed) {
     if (index < 0) return { why: `${cellName(again)} is not in this notebook any more` };
     rerun.push({ index, name: cellName(again) });
   }
-  const below = findCell(cells, failed, [failed.cell_source]);
-  if (fix.setup && below < 0) return { why: 'the failed cell is not in this notebook any more' };
+  const below = rerun.at(-1)?.index ?? shown; // the cell that failed runs last
   return { replace, rerun, setup: fix.setup ? { below, text: fix.setup } : null };
 }
 
@@ -51,26 +50,35 @@ const listCells = (nb) =>
   nb.cells.map((c) => ({ cell: c.execution_count ?? null, cell_id: idOf(c), source: c.getSource() }));
 
 /**
- * The document that holds the failed cell, and the index of that cell.
+ * The document that holds the cell that failed, and the index of that cell. It runs last of all; the line at
+ * fault may be in another one. Where nothing runs again it is the one that shows the panel.
  * VS Code has a stand-in here, an empty notebook (vscode-jupyter-ipywidgets, documentContext.ts):
  * so no document counts unless the cell is in it.
  */
-function openDocument(model, failed, uid) {
+function openDocument(model, fix, failed, uid) {
+  const last = fix.rerun.at(-1);
+  const texts = last ? [last.source, ...fix.edits.map((edit) => edit.before)] : [failed.source];
   const documents = [
-    failed.cell_id && globalThis.__ipydevice?.document?.(failed.cell_id),
+    ...[last?.cell_id, failed.cell_id].map((id) => id && globalThis.__ipydevice?.document?.(id)),
     model.widget_manager?.context?.model?.sharedModel,
   ];
   for (const nb of documents) {
     if (!nb?.cells) continue;
-    const index = findCell(listCells(nb), failed, [failed.cell_source]);
-    if (index >= 0) return { nb, index };
-    const shown = cellShowing(nb, uid);
-    if (shown >= 0) return { nb, index: shown };
+    const cells = listCells(nb);
+    const places = [
+      () => (last ? findCell(cells, last, texts) : -1),
+      () => cellShowing(nb, uid),
+      () => findCell(cells, failed, [failed.source]),
+    ];
+    for (const place of places) {
+      const index = place();
+      if (index >= 0) return { nb, index };
+    }
   }
   return null;
 }
 
-/** Where the failed cell has no id and is not found by number: the cell that shows this panel's static twin. */
+/** The cell that shows this panel's static twin. */
 function cellShowing(nb, uid) {
   const ours = (output) => String(output.data?.['text/html'] ?? '').includes(`ipydevice-${uid}`);
   return nb.cells.findIndex((c) => c.cell_type === 'code' && c.getOutputs?.().some(ours));

@@ -9,8 +9,8 @@ const names = (steps) => steps.rerun.map((r) => r.name).join(', ');
 
 /** The main button: replace, insert, run in order. Where that can't be done: insert, and say why. */
 async function applyFix(model, el, root, data, fix) {
-  const found = openDocument(model, data.failed, data.uid);
-  const steps = found && plan(listCells(found.nb), fix, data.failed);
+  const found = openDocument(model, fix, data.failed, data.uid);
+  const steps = found && plan(listCells(found.nb), fix, found.index);
   if (!found || steps.why) return insertFix(model, el, root, data, fix, steps?.why);
   const { nb } = found;
   // Only the kernel can write files; its cell says itself what to run then, and the page puts that below it.
@@ -34,7 +34,7 @@ async function applyFix(model, el, root, data, fix) {
 
 async function insertFix(model, el, root, data, fix, why = '') {
   const because = why ? `${why[0].toUpperCase()}${why.slice(1)}, so nothing was replaced. ` : '';
-  const found = openDocument(model, data.failed, data.uid);
+  const found = openDocument(model, fix, data.failed, data.uid);
   if (!found) return copyFix(root, fix, `${because}This page gives no way to insert a cell. `);
   const made = insertBelow(found.nb, found.index, fix.inserts);
   report(root, `${because}Inserted below: read it, then run it.`);
