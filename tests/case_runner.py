@@ -8,18 +8,19 @@ Without folders: tests/cases and the folders in the environment variable IPYDEVI
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
-import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
-from caserun.case import Case, collect
-from caserun.forks import map_in_forks
+from caserun.case import Case, collect  # noqa: E402
+from caserun.forks import map_in_forks  # noqa: E402
 
 OWN = Path(__file__).parent / "cases"
 
@@ -45,25 +46,27 @@ def run_cases(cases: list[Case], parallel: int = 2) -> list:
     prepare()
     verdicts = []
     with _scratch():
-        for case, answer in zip(cases, map_in_forks(judge, cases, parallel)):
+        for case, answer in zip(cases, map_in_forks(judge, cases, parallel), strict=True):
             if isinstance(answer, Exception):
                 answer = Verdict(case.name, dict.fromkeys(range(1, 6), f"runner: {answer}"))
             verdicts.append(answer)
     return verdicts
 
 
-class _scratch:
-    def __enter__(self) -> None:
-        self.path = os.environ["CASES_TMP"] = tempfile.mkdtemp(prefix="cases-")
-
-    def __exit__(self, *_: object) -> None:
-        del os.environ["CASES_TMP"]
-        shutil.rmtree(self.path, ignore_errors=True)
+@contextlib.contextmanager
+def _scratch() -> Iterator[None]:
+    """What the notebooks write goes into one folder, and with it."""
+    with tempfile.TemporaryDirectory(prefix="cases-", ignore_cleanup_errors=True) as path:
+        os.environ["CASES_TMP"] = path
+        try:
+            yield
+        finally:
+            del os.environ["CASES_TMP"]
 
 
 def table(cases: list[Case], verdicts: list, verbose: bool = False) -> str:
     lines = [f"{'case':44} 1 2 3 4 5  said | expected"]
-    for case, verdict in zip(cases, verdicts):
+    for case, verdict in zip(cases, verdicts, strict=True):
         marks = " ".join("+" if verdict.points.get(n) == "" else "-" for n in range(1, 6))
         said = verdict.diagnosis or {}
         culprit = said.get("culprit") or {}
@@ -105,7 +108,7 @@ def check_cases(cases: list[Case]) -> int:
     prepare()
     bad = 0
     with _scratch():
-        for case, problems in zip(cases, map_in_forks(check, cases)):
+        for case, problems in zip(cases, map_in_forks(check, cases), strict=True):
             problems = [str(problems)] if isinstance(problems, Exception) else problems
             sound = all(p.startswith("note:") for p in problems)
             bad += not sound
@@ -119,6 +122,7 @@ def main() -> int:
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("-k", dest="pattern", default="", help="regular expression on the names of the cases")
     parser.add_argument("-v", dest="verbose", action="store_true", help="print outputs, fixes and whole diagnoses")
+    parser.add_argument("--wrong", action="store_true", help="print only the cases of which something is wrong")
     parser.add_argument("-j", dest="parallel", type=int, default=2)
     parser.add_argument("--check-cases", action="store_true", help="check the cases themselves, without the diagnosis")
     parser.add_argument("--json", type=Path, help="also write the verdicts to this file")
@@ -130,7 +134,8 @@ def main() -> int:
         return 1 if check_cases(cases) else 0
     start = time.perf_counter()
     verdicts = run_cases(cases, options.parallel)
-    print(table(cases, verdicts, options.verbose))
+    shown = [(c, v) for c, v in zip(cases, verdicts, strict=True) if not options.wrong or not v.right(1, 2, 3, 4, 5)]
+    print(table([c for c, _ in shown], [v for _, v in shown], options.verbose))
     print(*(f"{name}: {count}" for name, count in totals(verdicts).items()), sep="\n")
     print(f"{time.perf_counter() - start:.0f} s")
     if options.json:

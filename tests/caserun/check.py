@@ -7,7 +7,7 @@ from typing import Any
 
 from .case import Case
 from .culprit import bindings, candidates, device_name, normal
-from .forks import ChildFailed, in_fork
+from .forks import ChildFailedError, in_fork
 from .judge import from_top
 from .objects import difference, floats
 from .session import Session, user_frames
@@ -18,7 +18,7 @@ def check(case: Case) -> list[str]:
     problems = _header(case)
     try:
         problems += in_fork(_fails_and_is_mended, case, timeout=90)
-    except ChildFailed as failed:
+    except ChildFailedError as failed:
         problems.append("run: " + "\n".join(str(failed).splitlines()[-4:]))
     return problems
 
@@ -33,9 +33,8 @@ def _header(case: Case) -> list[str]:
         problems.append("origin is not in origin_cell")
     if not any(_in_text(c, case.cells[head["culprit_cell"] - 1]) for c in case.culprits):
         problems.append("no culprit stands in culprit_cell")
-    for cell in case.cells:
-        if len(cell.splitlines()) == 0:
-            problems.append("an empty cell")
+    if not all(case.cells):
+        problems.append("an empty cell")
     return problems
 
 

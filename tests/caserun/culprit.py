@@ -66,7 +66,7 @@ def candidates(case: Case, device: str, frames: Frames, namespace: dict[str, Any
 def evaluate(expression: str, scope: dict[str, Any]) -> tuple[bool, Any]:
     try:
         return True, eval(expression, dict(scope))
-    except Exception:
+    except Exception:  # noqa: BLE001 - it names nothing there
         return False, None
 
 
@@ -89,9 +89,8 @@ def _scopes(case: Case, culprit: dict[str, Any], frames: Frames, namespace: dict
     """Where the diagnosis says that its expression stands: the live frames of that text, else the workspace."""
     here = []
     for cell, frame in frames:
-        if culprit.get("cell") is not None and cell == culprit["cell"]:
-            here.append(frame)
-        elif culprit.get("file") and frame.f_code.co_filename == culprit["file"]:
+        in_cell = culprit.get("cell") is not None and cell == culprit["cell"]
+        if in_cell or (culprit.get("file") and frame.f_code.co_filename == culprit["file"]):
             here.append(frame)
     for frame in sorted(here, key=lambda f: f.f_code.co_name != culprit.get("function")):
         yield {**frame.f_globals, **frame.f_locals}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 
-class ChildFailed(Exception):
+class ChildFailedError(Exception):
     """The child raised, died or ran out of time; the text says which."""
 
 
@@ -35,11 +35,11 @@ def _start(work: Callable[..., Any], args: tuple[Any, ...], timeout: int) -> tup
         signal.alarm(timeout)
         try:
             answer: tuple[str, Any] = ("ok", work(*args))
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - all of it is told to the parent
             answer = ("raised", traceback.format_exc())
         with os.fdopen(writing, "wb") as pipe:
             pickle.dump(answer, pipe)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - the parent sees that the child died
         code = 1
     finally:
         os._exit(code)
@@ -55,10 +55,10 @@ def _inherit_cards() -> None:
 def _answer(pid: int, data: bytes) -> Any:
     _, status = os.waitpid(pid, 0)
     if not data:
-        raise ChildFailed("out of time" if os.WTERMSIG(status) == signal.SIGALRM else f"died with status {status}")
+        raise ChildFailedError("out of time" if os.WTERMSIG(status) == signal.SIGALRM else f"died with status {status}")
     kind, value = pickle.loads(data)
     if kind == "raised":
-        raise ChildFailed(value)
+        raise ChildFailedError(value)
     return value
 
 
@@ -71,7 +71,7 @@ def in_fork(work: Callable[..., Any], *args: Any, timeout: int = 60) -> Any:
 
 
 def map_in_forks(work: Callable[[Any], Any], items: list[Any], parallel: int = 2, timeout: int = 240) -> Iterator[Any]:
-    """`work` of each item, one child each, in the order of the items; a ChildFailed stands for a child that failed."""
+    """`work` of each item, one child each, in the order of the items; a ChildFailedError stands for a child that failed."""
     waiting = list(enumerate(items))[::-1]
     done: dict[int, Any] = {}
     running: dict[int, tuple[int, int, bytearray]] = {}
@@ -94,7 +94,7 @@ def map_in_forks(work: Callable[[Any], Any], items: list[Any], parallel: int = 2
                 del running[key.fd]
                 try:
                     done[index] = _answer(pid, bytes(data))
-                except ChildFailed as failed:
+                except ChildFailedError as failed:
                     done[index] = failed
             while next_out in done:
                 yield done.pop(next_out)

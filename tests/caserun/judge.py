@@ -11,7 +11,7 @@ from typing import Any
 
 from . import culprit as point_two
 from .case import Case
-from .forks import ChildFailed, in_fork
+from .forks import ChildFailedError, in_fork
 from .objects import difference, floats
 from .session import Session, user_frames
 
@@ -61,7 +61,7 @@ def judge(case: Case) -> Verdict:
     verdict = Verdict(case.name)
     try:
         failure: Failure = in_fork(fail, case, timeout=200)
-    except ChildFailed as failed:
+    except ChildFailedError as failed:
         last = str(failed).strip().splitlines()[-1]
         verdict.points = dict.fromkeys(range(1, 6), f"runner: {last}")
         verdict.output = str(failed)
@@ -77,6 +77,9 @@ def judge(case: Case) -> Verdict:
     verdict.points[3] = "" if said["cause"] in case.causes else f"says {said['cause']}, expected {case.header['cause']}"
     verdict.points |= {4: "no fix", 5: "no fix"}
     for number, applied in enumerate(failure.applied, 1):
+        if verdict.later_fix is not None:
+            verdict.fixes.append(f"{applied.kind}: {applied.title}: {applied.problem or 'not judged further'}")
+            continue
         four, five = applied_right(case, applied), runs_from_top(case, applied)
         if number == 1:
             verdict.points |= {4: four, 5: five}
@@ -112,12 +115,12 @@ def fail(case: Case) -> Failure:
         failure.point_two = in_fork(
             point_two.judge, case, failure.diagnosis["culprit"], frames, dict(session.namespace), timeout=30
         )
-    except ChildFailed as failed:
+    except ChildFailedError as failed:
         failure.point_two = f"runner: {str(failed).strip().splitlines()[-1]}"
     for fix in diagnosis.fixes[:3]:
         try:
             failure.applied.append(in_fork(apply, case, session, fix, timeout=50))
-        except ChildFailed as failed:
+        except ChildFailedError as failed:
             problem = f"cannot be applied: {str(failed).strip().splitlines()[-1]}"
             failure.applied.append(Applied(fix.title, fix.kind, problem))
     return failure
@@ -146,8 +149,7 @@ def apply(case: Case, session: Session, fix: Any) -> Applied:
                 return applied
             path.write_text(edit.after, encoding="utf-8")
     steps = [("setup", fix.setup, None)] if fix.setup else []
-    for item in map(_plain, rerun):
-        steps.append((f"cell {item['cell']}", item["source"], item["cell_id"]))
+    steps += [(f"cell {item['cell']}", item["source"], item["cell_id"]) for item in map(_plain, rerun)]
     for name, source, cell_id in steps:
         run = session.run(source, cell_id)
         if run.error is not None:
@@ -171,7 +173,7 @@ def applied_right(case: Case, applied: Applied) -> str:
     sources = applied.corrected if applied.edited else case.sources()
     try:
         problem, reference = in_fork(from_top, case, sources, False, timeout=60)
-    except ChildFailed as failed:
+    except ChildFailedError as failed:
         return f"on the host: {str(failed).strip().splitlines()[-1]}"
     if problem:
         return f"on the host: {problem}"
@@ -186,7 +188,7 @@ def runs_from_top(case: Case, applied: Applied) -> str:
         return "nothing was corrected"
     try:
         problem, _ = in_fork(from_top, case, applied.corrected, True, timeout=60)
-    except ChildFailed as failed:
+    except ChildFailedError as failed:
         return f"from the top: {str(failed).strip().splitlines()[-1]}"
     return f"from the top: {problem}" if problem else ""
 

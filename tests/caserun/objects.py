@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import inspect
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,7 +23,7 @@ LEAVES = (str, bytes, int, float, complex, bool, type(None), type, types.ModuleT
 
 def members(thing: Any) -> list[Any]:
     """One level: what the object directly holds."""
-    if isinstance(thing, LEAVES) or isinstance(thing, torch.Tensor):
+    if isinstance(thing, (*LEAVES, torch.Tensor)):
         return []
     held: list[Any] = []
     if isinstance(thing, nn.Module):
@@ -38,21 +39,13 @@ def members(thing: Any) -> list[Any]:
     if isinstance(thing, types.MethodType):
         held += [thing.__self__, thing.__func__]
     if isinstance(thing, types.FunctionType):
-        held += [cell.cell_contents for cell in thing.__closure__ or () if _filled(cell)]
+        held += list(inspect.getclosurevars(thing).nonlocals.values())
         held += [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
     for name in (n for kind in type(thing).__mro__ for n in getattr(kind, "__slots__", ()) if isinstance(n, str)):
         if hasattr(thing, name):
             held.append(getattr(thing, name))
     held += list(getattr(thing, "__dict__", {}).values())
     return held
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents
-    except ValueError:
-        return False
-    return True
 
 
 def walk(thing: Any, depth: int = 6, limit: int = 3000) -> Iterator[Any]:

@@ -86,7 +86,7 @@ class Session:
         """ "" where the expression is true, else what it is."""
         try:
             value = eval(expression, self.namespace)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever the notebook's objects raise
             return f"{type(error).__name__}: {error}"
         return "" if value else f"is {value!r}"
 
@@ -105,8 +105,11 @@ def user_frames(traceback: TracebackType | None, running: int) -> list[tuple[int
         file = frame.f_code.co_filename
         if file == "<timed exec>":
             found.append((running, frame))
-        elif cell_of(frame) is not None or not ("site-packages" in file or file.startswith((sys.base_prefix, "<"))):
-            if "/ipydevice/" not in file:
-                found.append((cell_of(frame), frame))
+        elif cell_of(frame) is not None or _own_file(file):
+            found.append((cell_of(frame), frame))
         traceback = traceback.tb_next
     return found[::-1]
+
+
+def _own_file(file: str) -> bool:
+    return not (file.startswith((sys.base_prefix, "<")) or "site-packages" in file or "/ipydevice/" in file)
