@@ -39,20 +39,20 @@ class virtual_gpus:  # noqa: N801  (used like a function: `with virtual_gpus(2):
 
     def enable(self) -> virtual_gpus:
         """Switch the cards on for this process, until `disable()`."""
-        from ipydevice.virtual import session
+        from ipydevice.virtual.session import push
 
-        session.push(self.n)
+        push(self.n)
         self._entered += 1
         return self
 
     def disable(self) -> None:
         """Undo one `enable()` of this object."""
-        from ipydevice.virtual import session
-
         if not self._entered:
             raise RuntimeError("these virtual GPUs are not enabled: call enable() before disable()")
+        from ipydevice.virtual.session import pop
+
         self._entered -= 1
-        session.pop()
+        pop()
 
     def __enter__(self) -> virtual_gpus:
         return self.enable()

@@ -11,10 +11,10 @@ from torch.overrides import handle_torch_function, has_torch_function_unary
 from ipydevice.virtual import cards, texts
 from ipydevice.virtual.moving import send
 from ipydevice.virtual.patches import Patches, stands_in
-from ipydevice.virtual.tags import device_of, on_card, storage_of, tag
+from ipydevice.virtual.tags import device_of, on_card, storage_of
 
 Tensor = torch.Tensor
-Base = torch._C.TensorBase
+Base: Any = torch._C.TensorBase
 
 
 def _property(name: str, getter: Callable[[Tensor], Any]) -> property:
@@ -111,15 +111,13 @@ def install(patches: Patches) -> None:
     patches.replace(Tensor, "is_cuda", _property("is_cuda", on_card))
     patches.replace(Tensor, "is_cpu", _property("is_cpu", lambda self: device_of(self).type == "cpu"))
     patches.replace(Tensor, "grad", _gradient())
-    for name, replacement in {
+    methods: dict[str, Callable[..., Any]] = {
         "get_device": _get_device,
         "numpy": _numpy,
         "pin_memory": _pin_memory,
         "is_pinned": _is_pinned,
         "record_stream": _record_stream,
-    }.items():
+    }
+    for name, replacement in methods.items():
         patches.replace(Tensor, name, stands_in(getattr(Base, name), replacement))
     patches.replace(Tensor, "__array__", stands_in(Tensor.__array__, _array(Tensor.__array__)))
-
-
-__all__ = ["check_assigned_gradient", "install", "tag"]

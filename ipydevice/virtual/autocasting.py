@@ -15,10 +15,11 @@ from ipydevice.virtual.patches import Patches
 
 
 def install(patches: Patches) -> None:
-    enter, leave = torch.autocast.__enter__, torch.autocast.__exit__
+    enter: Any = torch.autocast.__enter__
+    leave: Any = torch.autocast.__exit__
 
     @functools.wraps(enter)
-    def __enter__(self: Any) -> Any:
+    def entering(self: Any) -> Any:
         enter(self)
         if self.device == "cuda":
             self._host = torch.autocast("cpu", self.fast_dtype, self._enabled, self._cache_enabled)
@@ -26,11 +27,11 @@ def install(patches: Patches) -> None:
         return self
 
     @functools.wraps(leave)
-    def __exit__(self: Any, *error: Any) -> Any:
+    def leaving(self: Any, *error: Any) -> Any:
         host = self.__dict__.pop("_host", None)
         if host is not None:
             host.__exit__(*error)
         return leave(self, *error)
 
-    patches.replace(torch.autocast, "__enter__", __enter__)
-    patches.replace(torch.autocast, "__exit__", __exit__)
+    patches.replace(torch.autocast, "__enter__", entering)
+    patches.replace(torch.autocast, "__exit__", leaving)

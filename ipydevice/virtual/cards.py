@@ -7,6 +7,7 @@ has used.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from typing import Any
@@ -67,8 +68,10 @@ def current() -> int:
     return thread.current if thread.current < process.count else 0
 
 
+@functools.cache
 def card(index: int) -> torch.device:
-    return torch.device("cuda", index)
+    with torch._C.DisableTorchFunction():
+        return torch.device("cuda", index)
 
 
 def resolve(device: Any) -> torch.device:
@@ -80,8 +83,11 @@ def resolve(device: Any) -> torch.device:
     """
     if isinstance(device, int) and not isinstance(device, bool):
         found = card(device)
+    elif isinstance(device, torch.device):
+        found = device
     else:
-        found = device if isinstance(device, torch.device) else torch.device(device)
+        with torch._C.DisableTorchFunction():  # a mode is not to see a call that is ours
+            found = torch.device(device)
     if found.type != "cuda":
         return found
     index = current() if found.index is None else found.index

@@ -28,9 +28,8 @@ class CurrentDevice:
         if self.idx >= 0:
             cards.thread.current = self.idx
 
-    def __exit__(self, *error: object) -> bool:
+    def __exit__(self, *error: object) -> None:
         cards.thread.current = self.prev_idx
-        return False
 
 
 class CurrentDeviceOf(CurrentDevice):
@@ -121,7 +120,7 @@ class DeviceProperties:
     warp_size = 32
     is_integrated = 0
     is_multi_gpu_board = 0
-    gcnArchName = NAME
+    gcnArchName = NAME  # noqa: N815  (CUDA's name)
 
     def __repr__(self) -> str:
         return (
@@ -232,6 +231,11 @@ def _random_state(device: Any = None) -> Any:
     return torch.default_generator.get_state()
 
 
+def _set_random_states(new_states: Any) -> None:
+    for state in new_states:
+        _set_random_state(state)
+
+
 def _set_random_state(new_state: Any, device: Any = None) -> None:
     torch.default_generator.set_state(new_state)
 
@@ -287,7 +291,7 @@ _CUDA: dict[str, Any] = {
     "get_rng_state": _random_state,
     "get_rng_state_all": lambda: [_random_state() for _ in range(cards.process.count)],
     "set_rng_state": _set_random_state,
-    "set_rng_state_all": lambda states: [_set_random_state(state) for state in states] and None,
+    "set_rng_state_all": _set_random_states,
 }
 
 _ACCELERATOR: dict[str, Any] = {

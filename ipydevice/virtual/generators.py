@@ -32,24 +32,27 @@ class _GeneratorType(type(torch._C.Generator)):  # type: ignore[misc]
         return isinstance(instance, torch._C.Generator)
 
 
-class VirtualGenerator(torch._C.Generator, metaclass=_GeneratorType):
+_Generator: Any = torch._C.Generator
+
+
+class VirtualGenerator(_Generator, metaclass=_GeneratorType):  # type: ignore[misc]
     """Stands in for ``torch.Generator``."""
 
     def __new__(cls, device: Any = "cpu") -> VirtualGenerator:
         where = cards.resolve(device) if cards.process.count else torch.device(device)
-        made = super().__new__(cls, device=cards.CPU if where.type == "cuda" else where)
+        made: VirtualGenerator = _Generator.__new__(cls, device=cards.CPU if where.type == "cuda" else where)
         if where.type == "cuda":
-            _devices[made._cdata] = where  # type: ignore[attr-defined]
+            _devices[made._cdata] = where
         return made
 
     def __init__(self, device: Any = "cpu") -> None:
         pass
 
     def __del__(self) -> None:
-        _devices.pop(self._cdata, None)  # type: ignore[attr-defined]
+        _devices.pop(self._cdata, None)
 
     @property
-    def device(self) -> torch.device:  # type: ignore[override]
+    def device(self) -> torch.device:
         return generator_device(self)
 
 

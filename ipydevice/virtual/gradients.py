@@ -66,7 +66,7 @@ def _apply(original: Any) -> Any:
         for value in out if isinstance(out, tuple) else (out,):
             node = value.grad_fn if isinstance(value, Tensor) else None
             if node is not None and type(node) is getattr(cls, "_backward_cls", None):
-                places = [device_of(value) for value in args if isinstance(value, Tensor)]
+                places: list[Device | None] = [device_of(value) for value in args if isinstance(value, Tensor)]
                 node.register_hook(_CheckedNode(node.name(), places))
                 break
         return out

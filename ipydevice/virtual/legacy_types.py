@@ -14,6 +14,7 @@ from ipydevice.virtual.texts import SCALARS, type_name
 
 Tensor = torch.Tensor
 _BY_NAME = {f"{name}Tensor": dtype for dtype, name in SCALARS.items() if not dtype.is_complex}
+_TENSOR_TYPE = type(torch.FloatTensor)  # torch.tensortype, which has no public name
 _OPTIONS = "layout=Strided, requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt)"
 
 
@@ -64,7 +65,7 @@ def _parse(kind: Any) -> tuple[torch.dtype, str] | None:
     """dtype and place that a legacy type means; None: something that PyTorch itself must read."""
     if isinstance(kind, LegacyType):
         return kind.dtype, "cuda" if kind.is_cuda else "cpu"
-    if isinstance(kind, torch.tensortype):  # taken from torch before the cards were switched on
+    if isinstance(kind, _TENSOR_TYPE):  # taken from torch before the cards were switched on
         kind = f"{kind.__module__}.{kind.__name__}"
     if isinstance(kind, str):
         prefix, _, name = kind.rpartition(".")

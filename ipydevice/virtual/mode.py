@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils import _python_dispatch
 
 from ipydevice.virtual import texts
 from ipydevice.virtual.cards import CPU, thread
@@ -21,7 +21,10 @@ Tensor = torch.Tensor
 Device = torch.device
 
 
-class VirtualDevices(TorchDispatchMode):
+_Mode: Any = _python_dispatch.TorchDispatchMode
+
+
+class VirtualDevices(_Mode):  # type: ignore[misc]
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         # True would wrap __torch_dispatch__ in torch._disable_dynamo, whose first call imports torch._dynamo: seconds
@@ -63,13 +66,13 @@ class VirtualDevices(TorchDispatchMode):
         if mixed:
             return _mixed(func, args, kwargs)
         out = func(*args, **kwargs)
-        if first is None or "device" in kwargs and kwargs["device"] not in (None, CPU):
+        if first is None or ("device" in kwargs and kwargs["device"] not in (None, CPU)):
             return out  # all on the host, or on its way to meta
         # what is new has no tag; views and in-place results share the storage of an argument
         if isinstance(out, Tensor):
             try:
-                storage = storage_of(out)
-                if storage._virtual_device is None:  # type: ignore[attr-defined]
+                storage: Any = storage_of(out)
+                if storage._virtual_device is None and out is not args[0]:  # `set_` leaves its own storage behind
                     tag_storage(storage, first)
             except (NotImplementedError, RuntimeError):
                 tag(out, first)

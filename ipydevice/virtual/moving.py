@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from ipydevice.virtual import cards, texts
+from ipydevice.virtual import cards
 from ipydevice.virtual.patches import Patches, stands_in
 from ipydevice.virtual.tags import ANY, device_of, raw_tag, storage_of, tag
 
 Tensor = torch.Tensor
-_to = torch._C.TensorBase.to
-_type = torch._C.TensorBase.type
+_stay: Callable[..., Tensor] = torch._C.TensorBase.to  # what a CPU build can do by itself
 
 
 def move(tensor: Tensor, device: torch.device, **options: Any) -> Tensor:
     """A copy of `tensor` on another device (a card or the host), with the gradient of a copy."""
-    copied = torch.ops.aten._to_copy.default(tensor, **options)
+    copied: Tensor = torch.ops.aten._to_copy.default(tensor, **options)
     # `_to_copy` leaves host memory to the host; say where this copy went
     storage = storage_of(copied) if copied.layout is torch.strided else None
     if storage is not None and storage._cdata == storage_of(tensor)._cdata:
         copied = copied.clone()
-    _place(copied, device)
+    tag(copied, device)
     if copied.grad_fn is not None:
         source = device_of(tensor)
         copied.grad_fn.register_hook(_GradientHome(source))
     return copied
-
-
-def _place(tensor: Tensor, device: torch.device) -> None:
-    tag(tensor, device)
 
 
 class _GradientHome:
@@ -68,16 +64,16 @@ def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     device, options = _parse_to(args, kwargs)
     if device is None:
-        return _to(self, **options)
+        return _stay(self, **options)
     target = cards.resolve(device)
     if target.type not in ("cuda", "cpu"):
-        return _to(self, target, **options)
+        return _stay(self, target, **options)
     if device_of(self) == target:
         if raw_tag(self) is ANY:
             tag(self, target)
-        return _to(self, **options)
-    if self.device.type == "meta":
-        return _to(self, target, **options)  # PyTorch's own refusal: there are no data to copy
+        return _stay(self, **options)
+    if self.is_meta:
+        return _stay(self, cards.CPU, **options)  # PyTorch's own refusal: there are no data to copy
     options.pop("copy", None)
     options.pop("non_blocking", None)
     return move(self, target, **options)
@@ -96,8 +92,6 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def install(patches: Patches) -> None:
-    for name, replacement in {"to": to, "cuda": cuda, "cpu": cpu, "type_as": type_as}.items():
+    methods: dict[str, Callable[..., Any]] = {"to": to, "cuda": cuda, "cpu": cpu, "type_as": type_as}
+    for name, replacement in methods.items():
         patches.replace(Tensor, name, stands_in(getattr(torch._C.TensorBase, name), replacement))
-
-
-__all__ = ["install", "move", "send", "texts", "to"]

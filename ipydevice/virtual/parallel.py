@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from ipydevice.virtual import cards
-from ipydevice.virtual.cuda_api import Stream
 from ipydevice.virtual.moving import send
 from ipydevice.virtual.patches import Patches
 
@@ -18,15 +17,12 @@ Tensor = torch.Tensor
 def _scatter(
     tensor: Tensor, devices: Sequence[int], chunk_sizes: Any = None, dim: int = 0, streams: Any = None
 ) -> tuple[Tensor, ...]:
-    chunks = tensor.split(list(chunk_sizes), dim) if chunk_sizes else tensor.chunk(len(devices), dim)
+    chunks = torch.split(tensor, list(chunk_sizes), dim) if chunk_sizes else tensor.chunk(len(devices), dim)
     return tuple(send(chunk, cards.resolve(device)) for chunk, device in zip(chunks, devices, strict=False))
 
 
 def _gather(tensors: Sequence[Tensor], dim: int, destination: int | None) -> Tensor:
-    if destination == -1:
-        where = cards.CPU
-    else:
-        where = cards.resolve("cuda" if destination is None else destination)
+    where = cards.CPU if destination == -1 else cards.card(cards.index_of(destination))
     return torch.cat([send(tensor, where) for tensor in tensors], dim)
 
 
@@ -38,8 +34,11 @@ def _broadcast_coalesced(tensors: Sequence[Tensor], devices: Sequence[int], buff
     return [[send(tensor, cards.resolve(device)) for tensor in tensors] for device in devices]
 
 
-def _get_stream(device: torch.device) -> Any:
-    return None if device.type == "cpu" else Stream(device)
+def _scatter_forward(ctx: Any, target_gpus: Any, chunk_sizes: Any, dim: int, input: Tensor) -> Any:
+    """``Scatter.forward`` without its copy streams, which it asks for by ``torch.device(0)``."""
+    ctx.dim = dim
+    ctx.input_device = input.get_device() if input.device.type != "cpu" else -1
+    return _scatter(input, [cards.index_of(card) for card in target_gpus], chunk_sizes, dim)
 
 
 def _reduce_add(inputs: Sequence[Tensor], destination: Any = None) -> Tensor:
@@ -62,7 +61,7 @@ def install(patches: Patches) -> None:
     patches.replace(torch._C, "_gather", _gather)
     patches.replace(torch._C, "_broadcast", _broadcast)
     patches.replace(torch._C, "_broadcast_coalesced", _broadcast_coalesced)
-    patches.replace(torch.nn.parallel._functions, "_get_stream", _get_stream)
+    patches.replace(torch.nn.parallel._functions.Scatter, "forward", staticmethod(_scatter_forward))
     # PyTorch's own in-place sum relies on NCCL or on peer access
     patches.replace(torch.nn.parallel.comm, "reduce_add", _reduce_add)
     patches.replace(torch.nn.parallel.comm, "reduce_add_coalesced", _reduce_add_coalesced)

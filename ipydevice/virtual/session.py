@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import torch
-from torch.jit._builtins import _get_builtin_table
+from torch.jit import _builtins
 from torch.utils import _device as device_contexts
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
 
@@ -14,6 +14,7 @@ from ipydevice.virtual import (
     attributes,
     autocasting,
     cards,
+    compositions,
     cuda_api,
     factories,
     generators,
@@ -36,12 +37,15 @@ _ROOMS = (
     factories,
     generators,
     operators,
+    compositions,
     gradients,
     autocasting,
     cuda_api,
     parallel,
     unsupported,
 )
+
+_script_table: Any = _builtins._get_builtin_table
 
 _counts: list[int] = []  # one for each enable() that is not undone yet
 _lock = threading.RLock()
@@ -123,7 +127,7 @@ _scripted: list[int] = []  # ids that were added to TorchScript's table
 
 def _teach_scripts() -> None:
     """TorchScript knows PyTorch's functions by identity: let it know our entry points by the same names."""
-    table = _get_builtin_table()
+    table: dict[int, str] = _script_table()
     for owner, name, original in _patches.originals():
         entry = getattr(owner, name)
         if id(original) in table and id(entry) not in table:
@@ -132,7 +136,7 @@ def _teach_scripts() -> None:
 
 
 def _unteach_scripts() -> None:
-    table = _get_builtin_table()
+    table: dict[int, str] = _script_table()
     while _scripted:
         table.pop(_scripted.pop(), None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,14 +11,15 @@ from ipydevice.virtual import cards
 from ipydevice.virtual.patches import Patches
 from ipydevice.virtual.tags import ANY, TAG, tag_storage
 
-Storage = torch.UntypedStorage
-_true_device = torch._C.StorageBase.device.__get__
+Storage: Any = torch.UntypedStorage
+_base: Any = torch._C.StorageBase
+_true_device: Callable[[Any], torch.device] = _base.device.__get__
 _to = torch.storage._StorageBase.to
-_clone = torch.storage._StorageBase.clone
+_clone: Any = torch.storage._StorageBase.clone
 
 
 def device_of_storage(self: Any) -> torch.device:
-    found = self._virtual_device
+    found: torch.device | None = self._virtual_device
     return _true_device(self) if found is None or found is ANY else found
 
 

@@ -17,7 +17,8 @@ from ipydevice.virtual.cards import CPU
 Tensor = torch.Tensor
 storage_of = torch._C.TensorBase.untyped_storage
 true_device = torch._C.TensorBase.device.__get__  # the C++ device: cpu, or meta
-_storage_device = torch._C.StorageBase.device.__get__
+_storage_base: Any = torch._C.StorageBase
+_storage_device = _storage_base.device.__get__
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _unwrapped = torch._C._functorch.get_unwrapped
 

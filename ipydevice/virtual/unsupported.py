@@ -65,11 +65,6 @@ def _dlpack(original: Callable[..., Any]) -> Callable[..., Any]:
     return export
 
 
-def _to_dlpack(original: Callable[..., Any]) -> Callable[..., Any]:
-    export = _dlpack(original)
-    return functools.wraps(original)(export)
-
-
 def _array_interface(self: torch.Tensor) -> Any:
     if on_card(self):
         raise AttributeError(
@@ -99,7 +94,8 @@ class CUDAGraph:
 
 def _share_cuda(self: Any, *args: Any, **kwargs: Any) -> Any:
     raise RuntimeError(
-        "a tensor on a virtual GPU cannot be sent to another process: it is memory of this one. Send tensor.cpu() instead"
+        "a tensor on a virtual GPU cannot be sent to another process: it is memory of this one. "
+        "Send tensor.cpu() instead"
     )
 
 
@@ -112,8 +108,9 @@ def install(patches: Patches) -> None:
     tensor = torch.Tensor
     patches.replace(tensor, "__dlpack__", stands_in(tensor.__dlpack__, _dlpack(tensor.__dlpack__)))
     patches.replace(tensor, "__cuda_array_interface__", property(_array_interface))
-    patches.replace(torch, "to_dlpack", _to_dlpack(torch.to_dlpack))
-    patches.replace(torch.utils.dlpack, "to_dlpack", _to_dlpack(torch.utils.dlpack.to_dlpack))
+    for module in (torch, torch.utils.dlpack):
+        to_dlpack = vars(module)["to_dlpack"]
+        patches.replace(module, "to_dlpack", functools.wraps(to_dlpack)(_dlpack(to_dlpack)))
     patches.replace(torch.UntypedStorage, "_share_cuda_", _share_cuda)
     patches.replace(torch.cuda, "CUDAGraph", CUDAGraph)
     patches.replace(torch.cuda, "graph", CUDAGraph)

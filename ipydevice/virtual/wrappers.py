@@ -34,7 +34,7 @@ class Wrapper:
 
 @functools.cache
 def declared() -> dict[str, Declared]:
-    import torchgen
+    import torchgen  # type: ignore[import-untyped]
 
     path = os.path.join(os.path.dirname(torchgen.__file__), "packaged", "ATen", "native", "native_functions.yaml")
     with open(path, encoding="utf-8") as file:
@@ -61,7 +61,7 @@ def wrapper(func: Any) -> Wrapper:
     outputs = tuple(argument.name for argument in schema.arguments if argument.is_out)
     order = outputs + tuple(argument.name for argument in schema.arguments if not argument.is_out)
     entry = declared().get(name) if func.namespace == "aten" else None
-    return Wrapper(name, entry and _method(name, entry, bool(outputs)), order)
+    return Wrapper(name, None if entry is None else _method(name, entry, bool(outputs)), order)
 
 
 def _method(name: str, entry: Declared, is_out: bool) -> str | None:

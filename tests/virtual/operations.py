@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
@@ -380,7 +380,8 @@ def gradients(d: str, e: str) -> Any:
     h = x * 2
     h.register_hook(lambda grad: seen.append(grad) or grad * 3)
     h.sum().backward()
-    assert w.grad is not None and w.grad.device == torch.device("cpu")
+    assert w.grad is not None
+    assert w.grad.device == torch.device("cpu")
     return [y, x.grad, w.grad.to(d), gg, gx, *seen]
 
 

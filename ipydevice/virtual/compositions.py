@@ -1,0 +1,98 @@
+"""Functions that PyTorch composes of others, and whose own checks come before those of the parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ipydevice.virtual.patches import Patches, stands_in
+from ipydevice.virtual.tags import device_of
+
+Tensor = torch.Tensor
+Check = Callable[..., None]
+
+
+def _tensors(values: tuple[Any, ...]) -> list[Tensor]:
+    """The tensors of ``f(a, b)`` or of ``f([a, b])``."""
+    listed = values[0] if len(values) == 1 and isinstance(values[0], list | tuple) else values
+    return [value for value in listed if isinstance(value, Tensor)]
+
+
+def _block_diag(*values: Any) -> None:
+    """native/TensorShape.cpp"""
+    tensors = _tensors(values)
+    for position, tensor in enumerate(tensors):
+        if device_of(tensor) != device_of(tensors[0]):
+            raise RuntimeError(
+                "torch.block_diag: input tensors must all be on the same device. Input 0 is on device "
+                f"{device_of(tensors[0])} and input {position} is on device {device_of(tensor)}"
+            )
+
+
+def _meshgrid(*values: Any, **options: Any) -> None:
+    """native/TensorShape.cpp"""
+    tensors = _tensors(values)
+    if any(device_of(tensor) != device_of(tensors[0]) for tensor in tensors):
+        raise RuntimeError("torch.meshgrid expects all tensors to have the same device")
+
+
+def _quantile(x: Tensor, q: Any, *args: Any, **options: Any) -> None:
+    """native/Sorting.cpp, quantile_checks"""
+    if isinstance(q, Tensor) and device_of(q) != device_of(x):
+        raise RuntimeError("quantile() q tensor must be on the same device as the input tensor")
+
+
+def _take_along_dim(x: Tensor, indices: Tensor, *args: Any, **options: Any) -> None:
+    """native/TensorAdvancedIndexing.cpp, TensorUtils.cpp: checkDevice"""
+    if isinstance(indices, Tensor) and device_of(indices) != device_of(x):
+        raise RuntimeError(
+            f"Expected tensor to have {device_of(x)} Device, but got tensor with {device_of(indices)} Device "
+            "(while checking arguments for torch.take_along_dim():)"
+        )
+
+
+def _take(x: Tensor, index: Tensor, *, out: Any = None) -> None:
+    """native/TensorAdvancedIndexing.cpp, take_out"""
+    if device_of(index) != device_of(x):
+        raise RuntimeError(
+            f"take(): self, index and out expected to be in the same device, but got self.device = {device_of(x)}, "
+            f"index.device = {device_of(index)}, and out.device = {device_of(x)}"
+        )
+
+
+def _weight_norm(v: Tensor, g: Tensor, *args: Any) -> None:
+    """native/WeightNorm.cpp"""
+    if device_of(v) != device_of(g):
+        raise RuntimeError(
+            f"weight_norm: expected v_in and g_in to be on the same device, but v_in is on {device_of(v)} and g_in is "
+            f"on {device_of(g)}"
+        )
+
+
+def _checked(original: Callable[..., Any], check: Check) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        check(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return stands_in(original, run)
+
+
+_FUNCTIONS: dict[str, Check] = {
+    "block_diag": _block_diag,
+    "meshgrid": _meshgrid,
+    "quantile": _quantile,
+    "nanquantile": _quantile,
+    "take_along_dim": _take_along_dim,
+    "take": _take,
+    "_weight_norm": _weight_norm,
+}
+_METHODS = ("quantile", "nanquantile", "take_along_dim", "take")
+
+
+def install(patches: Patches) -> None:
+    for name, check in _FUNCTIONS.items():
+        patches.replace(torch, name, _checked(getattr(torch, name), check))
+    for name in _METHODS:
+        patches.replace(Tensor, name, _checked(getattr(Tensor, name), _FUNCTIONS[name]))
