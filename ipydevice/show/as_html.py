@@ -101,6 +101,7 @@ def _options(options: Options) -> str:
 
 def _option(option: Option) -> str:
     reruns = f"re-runs {quantities.listing(option.reruns)} · " if option.reruns else ""
+    said = f'<span class="ipd-reruns">{_text(reruns)}</span>' if reruns else ""
     note = f'<div class="ipd-note">{_prose(option.note)}</div>' if option.note else ""
     change = ""
     if option.diff:
@@ -109,7 +110,7 @@ def _option(option: Option) -> str:
         change = f'<details{opened}><summary>what changes</summary><pre class="ipd-diff">{lines}</pre></details>'
     return (
         f'<li value="{option.number}" data-fix="{option.number - 1}"><span>{_prose(option.title)}</span> '
-        f'<small class="ipd-quiet">{_text(reruns)}<code>{_text(option.command)}</code></small>{note}{change}</li>'
+        f'<small class="ipd-quiet">{said}<code>{_text(option.command)}</code></small>{note}{change}</li>'
     )
 
 

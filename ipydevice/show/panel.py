@@ -82,6 +82,8 @@ def _cell(rerun: Rerun) -> str:
 def _main(fix: Fix, reruns: tuple[str, ...]) -> str:
     if fix.kind == "patch":
         return "write the files"
+    if fix.setup and not fix.edits and not reruns:
+        return "insert & run"
     verb = "repair" if fix.kind == "repair" else "fix"
     return f"{verb} & re-run {', '.join(reruns)}" if reruns else verb
 
