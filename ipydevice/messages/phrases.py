@@ -30,7 +30,7 @@ DUMP = re.compile(r"(?:FakeTensor|\btensor|Parameter|TensorOptions|size=)\([^()]
 
 # Plain enough without any device beside it.
 MISFIT = re.compile(
-    r"""\bsame\s+(?:\w+\s+){0,2}(?:devices?|gpu|accelerator|card)\b(?!\s*mesh)
+    r"""\bsame\s+(?:\w+\s+){0,3}(?:devices?|gpu|accelerator|card)\b(?!\s*mesh)
     |\b(?:different|multiple|mixed|incompatible|two|several|inconsistent|distinct)\s+(?:\w+\s+){0,2}devices\b(?!\s*mesh)
     |\bdifferent\s+(?:\w+\s+)?device\b(?!\s*mesh)
     |\bdevices?\s+(?:types?\s+)?(?:mis-?match|conflict|inconsisten|differ\b|incongruent|(?:do|does)(?:\s+not|n't)\s+match)
@@ -39,16 +39,22 @@ MISFIT = re.compile(
     |\bdevices?\s+(?:\w+\s+){0,3}(?:must|should|need\s+to)\s+(?:be\s+(?:the\s+)?(?:same|equal|identical)|match)""",
     _FLAGS,
 )
+# ... even of things that nobody knows.
+PLAINLY = re.compile(
+    r"""\b(?:be|are|is|live|reside)\s+(?:all\s+)?(?:on|in)\s+(?:the\s+)?same\s+(?:\w+\s+)?(?:device|gpu)\b(?!\s*mesh)
+    |\bon\s+(?:\w+\s+)?different\s+(?:devices|gpus)\b""",
+    _FLAGS,
+)
 # ... as long as it speaks of tensors at all.
 SUBJECT = re.compile(
-    r"""\b(?:tensors?|inputs?|outputs?|weights?|bias|\w*param(?:eter)?s?|arg(?:ument)?s?|models?|modules?|buffers?|grad\w*
+    r"""\b(?:tensors?|\w*inputs?\w*|outputs?|weights?|bias|\w*param(?:eter)?s?|arg(?:ument)?s?|models?|modules?|buffers?|grad\w*
     |ind(?:ices|ex)|masks?|quer(?:y|ies)|keys?|values?|batch(?:es)?|arrays?|metrics?|boxes|scores|labels?|logits
     |targets?|states?|layers?|graph|features?|embeddings?|generator|loss(?:es)?|points?|images?|data|gpus?|torch|ops?|operands?|operations?)\b""",
     _FLAGS,
 )
 # Around a device that something is on, rather than one that is merely mentioned.
 PLACE_BEFORE = re.compile(
-    r"(?:\b(?:on|at|in|is|are|was|to|from|got|found|expected|devices?|received|actual|vs\.?|versus|and|but)|[=:(,])(?:\s+(?:the|an?))?$",
+    r"(?:\b(?:on|at|in|is|are|was|to|from|got|found|expected|devices?(?:\s+types?)?|of\s+type|received|actual|vs\.?|versus|and|but)|[=:(,])(?:\s+(?:the|an?))?$",
     _FLAGS,
 )
 PLACE_AFTER = re.compile(r"^\s*(?:tensors?|devices?|memory|arrays?|storage|inputs?)\b", _FLAGS)
@@ -57,9 +63,9 @@ CHOICE = re.compile(r"^['\"`]?\s*(?:or|,|/|\||,\s*or)\s*['\"`]?$", _FLAGS)
 DEMAND = re.compile(
     rf"""(?:\b(?:must|should|ha(?:s|ve)\s+to|needs?\s+to|required?\s+to|expect\w*(?:\s+\S+){{0,6}}?\s+to|requires?|only)
       (?:\s+(?:be|have|been|reside|live|lie|stay|sit|already|all|both|placed|located|stored|contiguous|an?|the|on|and|in
-        |to|run|work|with|works|supports?|supported|available|implemented|for|dense|moved|allocated|contained|currently
+        |to|run|work|with|works|supports?|supported|available|implemented|for|dense|moved|allocated|storage|contained|currently
         |device|memory|default))*?
-     |\bexpected(?:\s+an?)?
+     |\bto\s+be\s+(?:\w+\s+)?(?:on|in)(?:\s+(?:the|an?))?|\bexpected(?:\s+an?)?
      |\b(?:is|are)\s+(?:not|only)\s+(?:\w+\s+)?(?:on|an?|for)(?:\s+the)?)
     \s+['"`]?(?P<device>{_NAMES}(?::\d+)?)['"`]?
     (?:\s+(?:tensors?|devices?|memory|storage|inputs?|arrays?|backend)\b|[.,;:!]?\s*$|[.,;!]\s
@@ -68,7 +74,7 @@ DEMAND = re.compile(
 )
 # Said between two devices that differ; weak alone.
 AGAINST = re.compile(
-    r"""\b(?:but|while|whereas|instead|however|expect\w*|must|should|mismatch\w*|differ\w*|match\w*|same|versus|vs|unlike
+    r"""\b(?:but|got|while|whereas|instead|however|expect\w*|must|should|mismatch\w*|differ\w*|match\w*|same|versus|vs|unlike
     |conflict\w*|inconsisten\w*|incompatible|not\s+(?:on|at|equal|allowed|supported)|cannot|can't|wrong|both)\b
     |!=|≠|<>""",
     _FLAGS,
@@ -112,7 +118,7 @@ QUALITY = re.compile(
 UNAVAILABLE = re.compile(
     rf"""\bno\s+(?:\w+\s+){{0,2}}{_ACCELERATOR}(?:[-\s]\w+){{0,4}}\s+(?:(?:is|are|was|were)\s+)?
       (?:available|found|detected|visible|present)
-    |\bno\s+(?:(?:usable|available|suitable|visible)\s+)?{_ACCELERATOR}\b(?:\s+devices?)?\s*(?:[.!]|$)
+    |\bno\s+(?:(?:usable|available|suitable|visible)\s+)?{_ACCELERATOR}\b(?:\s+devices?)?\s*(?:[.!]|$|to\s+use)
     |\b(?:cannot|can't|could\s+not|unable\s+to)\s+find\s+(?:an?\s+|any\s+)?(?:\w+\s+)?{_ACCELERATOR}\b
     |\b{_ACCELERATOR}\s+(?:\w+\s+){{0,2}}(?:is|are)(?:\s+not|n't)\s+(?:currently\s+)?
       (?:available|enabled|installed|usable|present|compiled|initiali[sz]ed)
@@ -121,8 +127,9 @@ UNAVAILABLE = re.compile(
     |\bwithout\s+{_ACCELERATOR}\s+support\b
     |\b(?:requires?|needs?)\s+(?:an?\s+)?(?:\w+\s+)?{_ACCELERATOR}(?:[-\s](?:capable|enabled))?
       (?:\s+(?:gpu|device|support|card))?\s*(?:[.,;!(]|$|to\s+(?:run|be|work))
-    |\b(?:nvidia|cuda|gpu)\s+drivers?\b.{{0,60}}(?:too\s+old|insufficient|fail|not\s+found|missing|not\s+loaded|update)
+    |\b(?:nvidia|cuda|gpu)\s+drivers?\b.{{0,60}}(?:too\s+old|insufficient|fail|(?:cannot|could\s+not)\s+be\s+found|not\s+found|missing|not\s+loaded|update)
     |\binvalid\s+device\s+(?:ordinal|id|index|number)|\bdevice\s+(?:index|ordinal|id)\b.{{0,30}}out\s+of\s+range
+    |\b(?:cannot|can't|not\s+able\s+to)\s+use\s+(?:the\s+|an?\s+)?(?:gpu|cuda|mps)\b|failed\s+to\s+infer\s+device\s+type
     |is_available\(\)\s+(?:is|returned|==)\s+False""",
     _FLAGS,
 )

@@ -50,7 +50,7 @@ def read(text: str, exception_type: str) -> Mismatch | None:
     misfit = phrases.MISFIT.search(plain)
     demand = phrases.DEMAND.search(plain)
     other_quality = phrases.QUALITY.search(plain)
-    if differ and _is_choice(plain, stated):
+    if differ and not misfit and _is_choice(plain, stated):
         return None
     if differ and (misfit or demand or (not other_quality and _against(plain, stated))):
         return _conflict(plain, text, stated, names, demand)
@@ -62,7 +62,7 @@ def read(text: str, exception_type: str) -> Mismatch | None:
         return _mismatch(text, names, named=names[0], reference="cpu", host="numpy" if "numpy" in text else "input")
     if demand is not None:
         return _demanded(plain, text, demand)
-    if misfit and len(stated) < 2 and not other_quality and phrases.SUBJECT.search(plain):
+    if misfit and not other_quality and (phrases.SUBJECT.search(plain) or phrases.PLAINLY.search(plain)):
         return _mismatch(text, names)
     return None
 
@@ -76,10 +76,14 @@ def _is_choice(plain: str, stated: list[_Device]) -> bool:
 def _against(plain: str, stated: list[_Device]) -> bool:
     """A word of conflict, between places of things."""
     placed = {device.name for device in stated if device.placed}
-    if len(placed) < 2 or phrases.AGAINST.search(plain) is None:
+    if len(placed) < 2:
         return False
-    about_tensors = phrases.SUBJECT.search(plain) or re.search(r"\bdevices?\b|!=|≠", plain, re.IGNORECASE)
-    return about_tensors is not None or len(set(_roles(plain, stated).values())) > 1
+    of_devices = re.search(r"\bdevices?\b|!=|≠", plain, re.IGNORECASE) is not None
+    two_things = len(set(_roles(plain, stated).values())) > 1
+    if phrases.AGAINST.search(plain) is None:
+        return of_devices and two_things
+    wanted_and_got = phrases.WANTED.search(plain) and phrases.GOT.search(plain)
+    return bool(of_devices or two_things or wanted_and_got or phrases.SUBJECT.search(plain))
 
 
 def _stated(text: str) -> Iterator[_Device]:

@@ -15,7 +15,7 @@ from ipydevice.messages.mismatch import Mismatch
 # fmt: off
 _WORDS = (
     "device", "cuda", "cpu", "gpu", "meta", "mps", "xpu", "npu", "hpu", "xla", "numpy", "backend", "nvidia", "nccl",
-    "accelerat", "offload", "fake", "bytetensor", "incompatible", "dummy", "distributed", "bitsandbytes",
+    "accelerat", "offload", "fake", "bytetensor", "incompatible", "dummy", "distributed", "bitsandbytes", "pin_memory",
 )
 # fmt: on
 _LONGEST = 16_000  # characters that are read of one message; of a longer one its head and its tail
