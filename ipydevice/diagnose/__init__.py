@@ -10,7 +10,7 @@ from ipydevice import placement
 from ipydevice.cells import CellHistory
 from ipydevice.diagnose import culprit, frames, holders, special
 from ipydevice.diagnose.causes import Facts, classify
-from ipydevice.diagnose.culprit import Choice, holder_chain
+from ipydevice.diagnose.culprit import Choice
 from ipydevice.diagnose.describe import describe
 from ipydevice.diagnose.finding import Finding, Operand, Site, Step, Stray
 from ipydevice.diagnose.frames import Frame, Sources
@@ -18,6 +18,7 @@ from ipydevice.diagnose.holders import Holder
 from ipydevice.diagnose.locate import store_statement
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
+from ipydevice.diagnose.weigh import holder_chain
 from ipydevice.messages import Mismatch
 
 __all__ = ["Analysis", "describe"]
@@ -89,14 +90,12 @@ class Analysis:
         return left[0] if left else None
 
     def _stray(self, candidate: Candidate, owners: list[Holder]) -> Stray:
-        source = candidate.frame.source
-        assert source is not None
         holder = next((h for h in reversed(owners[:-1]) if not holders.is_container(h.value)), None)
         attribute = owners[-1].path.removeprefix(holder.path).removeprefix(".") if holder is not None else ""
         via = candidate.via or (str(owners[-1].via or "") if len(owners) > 1 else "")
         kind = "module" if placement.is_module(candidate.value) else _kind(candidate, via)
         return Stray(
-            site=Site(source, candidate.node, candidate.frame.frame),
+            site=candidate.site,
             member=candidate.member,
             device=candidate.device or "",
             kind=kind,
@@ -139,9 +138,8 @@ def _kind(candidate: Candidate, via: str) -> str:
 
 
 def _operand(candidate: Candidate) -> Operand:
-    assert candidate.frame.source is not None
     return Operand(
-        site=Site(candidate.frame.source, candidate.node, candidate.frame.frame),
+        site=candidate.site,
         expression=candidate.expression,
         device=candidate.device,
         value=candidate.value,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +13,7 @@ Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, *COMPREHENSIONS)
 
+_Match = Callable[[ast.expr], bool]  # a test of assignment targets
 BindingHow = Literal["assignment", "loop", "with", "import", "item", "define"]
 
 
@@ -33,7 +34,9 @@ class Binding:
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
     """The nodes that run in a scope itself, not in functions, classes or comprehensions inside it, in text order."""
-    body = scope.body if isinstance(scope, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else [scope]
+    body = (
+        scope.body if isinstance(scope, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else [scope]
+    )
     stack: list[ast.AST] = list(reversed(body)) if isinstance(body, list) else [body]
     while stack:
         node = stack.pop()
@@ -77,12 +80,6 @@ def _bind(node: ast.AST, matches: _Match) -> Iterator[Binding]:
                     yield from _unpack(node, item.optional_vars, item.context_expr, matches, "with")
         case ast.NamedExpr() if matches(node.target):
             yield Binding(node, "assignment", node.value)
-
-
-class _Match:
-    """Type of a test of assignment targets."""
-
-    def __call__(self, target: ast.expr) -> bool: ...
 
 
 def _unpack(
@@ -149,12 +146,17 @@ def _set_in_method(method: FunctionNode, me: str, name: str) -> Iterator[Binding
                 given: ast.expr | None = None
                 if verb in ("append", "add", "appendleft", "insert", "extend", "update") and is_attribute(receiver):
                     given = call.args[-1] if call.args else None
-                elif verb in ("register_buffer", "register_parameter", "add_module", "__setattr__") and len(call.args) > 1:
+                elif (
+                    verb in ("register_buffer", "register_parameter", "add_module", "__setattr__")
+                    and len(call.args) > 1
+                ):
                     key = call.args[0]
                     given = call.args[1] if isinstance(key, ast.Constant) and key.value == name else None
                 if given is not None:
                     yield Binding(node, "item", given, method=method)
-            case ast.Expr(value=ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value=key), given])) if key == name:
+            case ast.Expr(value=ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value=key), given])) if (
+                key == name
+            ):
                 yield Binding(node, "assignment", given, method=method)
 
 
@@ -244,7 +246,9 @@ def calls(tree: ast.AST, name: str) -> list[ast.Call]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             func = node.func
-            if (isinstance(func, ast.Name) and func.id == name) or (isinstance(func, ast.Attribute) and func.attr == name):
+            if (isinstance(func, ast.Name) and func.id == name) or (
+                isinstance(func, ast.Attribute) and func.attr == name
+            ):
                 found.append(node)
     return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 

@@ -51,7 +51,11 @@ def describe_text(mismatch: Mismatch, notes: list[str]) -> Diagnosis:
     """What the text alone tells, where no frame of the user's is left."""
     devices = " and ".join(mismatch.devices)
     innermost = mismatch.frames[-1] if mismatch.frames else None
-    failed = Place(file=innermost.file, line=innermost.line, source=innermost.source, function=innermost.function) if innermost else Place()
+    failed = (
+        Place(file=innermost.file, line=innermost.line, source=innermost.source, function=innermost.function)
+        if innermost
+        else Place()
+    )
     return Diagnosis(
         message=mismatch.text,
         family=mismatch.family,
@@ -192,7 +196,9 @@ def _twins(finding: Finding) -> list[str]:
     cell = finding.failed.source.cell
     if cell is None:
         return []
-    others = {twin.number for twin in finding.history.twins(cell) if twin.cell_id != cell.cell_id or cell.cell_id is None}
+    others = {
+        twin.number for twin in finding.history.twins(cell) if twin.cell_id != cell.cell_id or cell.cell_id is None
+    }
     others.discard(cell.number)
     if not others or cell.cell_id is None:
         return []

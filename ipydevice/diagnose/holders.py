@@ -47,7 +47,9 @@ def find(wanted: Any, names: Iterable[tuple[str, Any]]) -> list[Holder]:
             if looked_at > _LOOKED_AT:
                 return []
             here = Holder(chain[-1].path + member.path, member.value, member.via)
-            if member.value is wanted or (is_tensor and placement.is_tensor(member.value) and placement.same(member.value, wanted)):
+            if member.value is wanted or (
+                is_tensor and placement.is_tensor(member.value) and placement.same(member.value, wanted)
+            ):
                 return [*chain, here]
             if id(member.value) in seen or not _may_hold(member.value):
                 continue

@@ -16,8 +16,11 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose import locate
-from ipydevice.diagnose.evaluate import MISSING, VIEWS, Scope, device, moved_to, value
+from ipydevice.diagnose.evaluate import MISSING, Scope, value
+from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.frames import Frame
+from ipydevice.diagnose.infer import VIEWS, device, moved_to
+from ipydevice.diagnose.source import Source
 from ipydevice.placement.kinds import is_a
 
 INSIDE_LIMIT = 3000  # tensors looked at inside one object
@@ -39,15 +42,21 @@ class Candidate:
     attribute: str = ""
     root: Any = None  # the live object that `node` denotes, when `member` is not empty
     result: bool = False  # the node is a call or operation whose result is kept nowhere
+    elsewhere: Source | None = None  # the text of the node, where no live frame runs it
+
+    @property
+    def source(self) -> Source:
+        found = self.elsewhere or self.frame.source
+        assert found is not None  # candidates are made of frames of the user's only
+        return found
+
+    @property
+    def site(self) -> Site:
+        return Site(self.source, self.node, None if self.elsewhere is not None else self.frame.frame)
 
     @property
     def expression(self) -> str:
-        assert self.frame.source is not None
-        return self.frame.source.segment(self.node) + self.member
-
-    @property
-    def line(self) -> int:
-        return self.node.lineno
+        return self.source.segment(self.node) + self.member
 
 
 def candidates(frame: Frame, below: Frame | None) -> list[Candidate]:
@@ -164,7 +173,7 @@ def _inside(frame: Frame, expr: ast.expr, role: str, live: Any) -> Iterator[Cand
             member=inner.path,
             value=inner.value,
             known=True,
-            via=inner.via,
+            via=inner.via or "",
             owner=inner.owner,
             attribute=inner.attribute,
             root=subject,

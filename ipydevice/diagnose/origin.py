@@ -16,9 +16,10 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose import bindings, locate
 from ipydevice.diagnose.bindings import Binding
-from ipydevice.diagnose.evaluate import MISSING, Scope, call_name, device, value
+from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import How, Site, Step
 from ipydevice.diagnose.frames import Frame, Sources, is_library
+from ipydevice.diagnose.infer import call_name, device
 from ipydevice.diagnose.meeting import view_of
 from ipydevice.diagnose.source import FunctionNode, Source
 from ipydevice.placement.kinds import attributes
@@ -98,7 +99,9 @@ class Tracer:
         while function is not None:
             binding = bindings.latest(bindings.of_name(function, name), source, node)
             is_parameter = name in bindings.parameters(function)
-            if binding is not None and not (is_parameter and binding.line >= node.lineno and binding.how == "assignment"):
+            if binding is not None and not (
+                is_parameter and binding.line >= node.lineno and binding.how == "assignment"
+            ):
                 return self._binding_step(binding, source, frame)
             if is_parameter:
                 return self._of_parameter(source, function, name, frame, closure=nested)
@@ -344,7 +347,7 @@ class Tracer:
 
     def _of_call(self, site: Site, node: ast.Call, stray_device: str | None) -> Step | None:
         scope = self.scope(site)
-        function = self.function_text(value(node.func, scope), node)
+        function = self.function_text(value(node.func, scope))
         if function is not None:
             source, definition = function
             returned = bindings.returns(definition)
@@ -355,7 +358,11 @@ class Tracer:
             if node.func.attr in ("to", "cuda", "cpu", "to_empty"):
                 return None
             receiver = device(node.func.value, scope)
-            if receiver is not None and receiver == stray_device and not placement.is_module(value(node.func.value, scope)):
+            if (
+                receiver is not None
+                and receiver == stray_device
+                and not placement.is_module(value(node.func.value, scope))
+            ):
                 return self._step(Site(site.source, node.func.value, site.frame), stray_device)
             return None
         for arg in node.args:
@@ -367,8 +374,8 @@ class Tracer:
     def _return_node(source: Source, expr: ast.expr) -> ast.AST:
         return source.statement(expr) or expr
 
-    def function_text(self, function: Any, call: ast.Call) -> tuple[Source, FunctionNode] | None:
-        """The definition of a user's function, when that is what the call calls."""
+    def function_text(self, function: Any) -> tuple[Source, FunctionNode] | None:
+        """The definition of a function, when it is the user's."""
         live = function.__func__ if type(function) is MethodType else function
         live = attributes(live).get("__wrapped__", live)  # functools.wraps, lru_cache
         code = live.__code__ if type(live) is FunctionType else None
@@ -405,9 +412,15 @@ def _most_telling(found: list[Binding]) -> Binding | None:
     filled = [
         binding
         for binding in real
-        if not (isinstance(binding.value, empty) and not getattr(binding.value, "elts", getattr(binding.value, "keys", ())))
-        and not (isinstance(binding.value, ast.Call) and not binding.value.args and isinstance(binding.value.func, ast.Name)
-                 and binding.value.func.id in ("list", "dict", "defaultdict", "OrderedDict"))
+        if not (
+            isinstance(binding.value, empty) and not getattr(binding.value, "elts", getattr(binding.value, "keys", ()))
+        )
+        and not (
+            isinstance(binding.value, ast.Call)
+            and not binding.value.args
+            and isinstance(binding.value.func, ast.Name)
+            and binding.value.func.id in ("list", "dict", "defaultdict", "OrderedDict")
+        )
     ]
     chosen = filled or real or found
     return chosen[-1] if chosen else None

@@ -9,12 +9,15 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose import bindings, holders
 from ipydevice.diagnose.culprit import Choice
-from ipydevice.diagnose.evaluate import MISSING, value
+from ipydevice.diagnose.evaluate import value
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.frames import Frame
+from ipydevice.diagnose.infer import device_name, keyword, moved_to
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
+from ipydevice.diagnose.source import Source
 from ipydevice.messages import Mismatch
+from ipydevice.placement.kinds import attributes
 
 
 def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice | None:
@@ -24,6 +27,9 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice | 
     optimizer = _optimizer_in(frames)
     if optimizer is not None:
         return _optimizer(frames, optimizer, tracer)
+    loader = _loader_in(frames)
+    if loader is not None:
+        return _loader(loader, frames, mismatch, tracer)
     function = re.search(r"Function (\w+?)Backward returned an invalid gradient", mismatch.text)
     if function is not None:
         return _custom_function(frames, function.group(1), mismatch, tracer)
@@ -70,10 +76,97 @@ def _optimizer(frames: list[Frame], optimizer: Any, tracer: Tracer) -> Choice | 
                 stray,
                 other,
                 [stray],
-                tracer.trace(Site(frame.source, node, frame.frame)),
+                _last_touched(frame.source.segment(node), member.key, tracer)
+                or tracer.trace(Site(frame.source, node, frame.frame)),
                 evidence=[f"the parameter {parameter} is on {home}, its {inner.path} in the state is on {away}"],
                 margin=10.0,
             )
+    return None
+
+
+def _last_touched(name: str, parameter: Any, tracer: Tracer) -> list[Step]:
+    """The latest statement that set the optimizer's state, or moved the module whose parameters it has."""
+    module = holders.find(parameter, [(n, live) for n, live in tracer.namespace.items() if placement.is_module(live)])
+    moved = module[0].path if module else ""
+    for source in reversed(tracer.sources.all_cells()):
+        for node in reversed(list(bindings.own_nodes(source.tree))):
+            match node:
+                case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as target]):
+                    if ast.unparse(target).startswith(f"{name}.state"):
+                        return [Step("item", Site(source, node, None), node.value)]
+                case ast.Call(func=ast.Attribute(value=receiver, attr="load_state_dict")) if (
+                    ast.unparse(receiver) == name
+                ):
+                    return [
+                        Step(
+                            "item",
+                            Site(source, source.statement(node) or node, None),
+                            node.args[0] if node.args else None,
+                        )
+                    ]
+                case ast.Call(func=ast.Attribute(value=receiver, attr="to" | "cuda" | "cpu")) if (
+                    ast.unparse(receiver) == moved
+                ):
+                    return [Step("move", Site(source, source.statement(node) or node, None))]
+    return []
+
+
+def _loader_in(frames: list[Frame]) -> Any:
+    """The iterator of a DataLoader that is running in a library frame below the user's."""
+    for frame in reversed(frames):
+        if frame.is_user:
+            return None
+        me = frame.frame.f_locals.get("self")
+        if type(me).__module__ == "torch.utils.data.dataloader":
+            return me
+    return None
+
+
+def _loader(iterator: Any, frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice | None:
+    """A batch could not be put together: the Dataset gives accelerator tensors, or the generator is wrong."""
+    frame = [frame for frame in frames if frame.is_user][-1]
+    node = next((expr for expr in _expressions(frame) if placement.kind_of(value(expr, frame.scope)) == "loader"), None)
+    if node is None:
+        node = next(iter(_expressions(frame)), None)
+    if node is None:
+        return None
+    held = attributes(iterator)
+    assert frame.source is not None
+    evidence = [f"`{frame.source.segment(node)}` was putting a batch together"]
+    if mismatch.family == "generator":
+        device = mismatch.argument_device or (mismatch.devices[-1] if mismatch.devices else None)
+        return Choice(Candidate(frame, node, "value", device), None, [], [], evidence=evidence, margin=1.0)
+    away = next((name for name in mismatch.devices if name not in ("cpu", "meta")), None)
+    for live in (held.get("_dataset"), held.get("_collate_fn")):
+        made = _made_on_accelerator(live, tracer)
+        if made is not None:
+            source, call = made
+            stray = Candidate(frame, call, "value", away, result=True, elsewhere=source)
+            step = Step("item", Site(source, source.statement(call) or call, None), call)
+            return Choice(
+                stray, None, [], [step], evidence=[*evidence, "a Dataset should give host tensors"], margin=2.0
+            )
+    return Choice(Candidate(frame, node, "value", away), None, [], [], evidence=evidence, margin=0.5)
+
+
+def _expressions(frame: Frame) -> list[ast.expr]:
+    node = frame.node
+    return [part for part in ast.walk(node) if isinstance(part, ast.expr)] if node is not None else []
+
+
+def _made_on_accelerator(live: Any, tracer: Tracer) -> tuple[Source, ast.Call] | None:
+    """The call in a Dataset's class, or in a collate function, that names or moves to an accelerator."""
+    texts: list[tuple[Source, ast.AST]] = list(tracer.classes_of(live)) if live is not None else []
+    function = tracer.function_text(live)
+    if function is not None:
+        texts.append(function)
+    for source, tree in texts:
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            explicit = keyword(call, "device")
+            named = device_name(value(explicit, tracer.workspace)) if explicit is not None else None
+            moved = named or moved_to(call, tracer.workspace)
+            if moved is not None and moved.split(":")[0] not in ("cpu", "meta"):
+                return source, call
     return None
 
 
@@ -104,13 +197,10 @@ def _custom_function(frames: list[Frame], name: str, mismatch: Mismatch, tracer:
             index = re.search(r"at index (\d+)", mismatch.text)
             if isinstance(expr, ast.Tuple) and index and int(index.group(1)) < len(expr.elts):
                 expr = expr.elts[int(index.group(1))]
-            home = Frame(frame.frame, expr.lineno, None, "cell", frame.file, frame.function, source)
             device = mismatch.argument_device or (mismatch.devices[-1] if mismatch.devices else None)
-            stray = Candidate(home, expr, "value", device, result=True)
-            met = Candidate(home, expr, "value", mismatch.reference_device or mismatch.devices[0] if mismatch.devices else None)
+            stray = Candidate(frame, expr, "value", device, result=True, elsewhere=source)
+            home = mismatch.reference_device or (mismatch.devices[0] if mismatch.devices else None)
+            met = Candidate(frame, expr, "value", home, elsewhere=source)
             steps: list[Step] = tracer.trace(Site(source, expr, None), device)
             return Choice(stray, met, [stray], steps, evidence=[f"{name}.backward returns it"], margin=5.0)
     return None
-
-
-__all__ = ["MISSING", "choose"]

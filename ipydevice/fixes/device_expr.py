@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING, attribute, device_name, value, with_index
+from ipydevice.diagnose.evaluate import MISSING, attribute, value
+from ipydevice.diagnose.infer import device_name, with_index
 from ipydevice.diagnose.finding import Site
 from ipydevice.fixes.names import bound, last_name
 from ipydevice.fixes.workspace import Workspace

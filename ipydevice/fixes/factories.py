@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ipydevice.diagnose.evaluate import FACTORIES, LIKES, MISSING, Scope, call_name, keyword
+from ipydevice.diagnose.evaluate import MISSING, Scope
+from ipydevice.diagnose.infer import FACTORIES, LIKES, call_name, keyword
 from ipydevice.diagnose.finding import Site
 from ipydevice.fixes.context import Context
 from ipydevice.fixes.edits import Draft

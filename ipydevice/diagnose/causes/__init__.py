@@ -1,0 +1,50 @@
+"""What kind of mistake it is: one rule per class of the taxonomy, each on facts.
+
+The rules are tried from the most to the least specific; the first that holds gives the
+class. A rule reads the finding and asks the tracer, it never guesses by the message's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ipydevice.diagnose.causes import held, passed
+from ipydevice.diagnose.causes.by_message import by_message
+from ipydevice.diagnose.causes.facts import Facts
+
+__all__ = ["RULES", "Facts", "classify"]
+
+
+Rule = Callable[[Facts], str | None]
+
+
+def classify(facts: Facts) -> str:
+    """The class of the taxonomy, or "unknown"."""
+    for rule in RULES:
+        found = rule(facts)
+        if found is not None:
+            return found
+    return "unknown"
+
+
+RULES: tuple[Rule, ...] = (
+    by_message,
+    held.optimizer_state,
+    passed.discarded,
+    held.loss_or_metric_tensor,
+    held.module,
+    held.kept_by_object,
+    passed.closure,
+    passed.rnn_state,
+    passed.checkpoint,
+    passed.default_device,
+    passed.hardcoded,
+    passed.split_model,
+    passed.collection,
+    passed.nested_batch,
+    passed.index,
+    passed.library_result,
+    passed.fresh,
+    passed.mask,
+    passed.input,
+)

@@ -1,0 +1,86 @@
+"""What the rules look at, and the words by which things are recognised."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ipydevice.diagnose import holders
+from ipydevice.diagnose.finding import Finding, Site, Step
+from ipydevice.diagnose.holders import Holder
+from ipydevice.diagnose.origin import Tracer
+
+LABELS = re.compile(
+    r"(^|_)(y|yb|yy|ys|t|tb|labels?|targets?|tgts?|gt|truth|ground_truth|classes|answers?)(_|\d|$)", re.I
+)
+
+
+HIDDEN = re.compile(r"(^|_)(h|c|hx|cx|h0|c0|hc|hidden|hiddens?|state|states|memory|mem|carry)(_|\d|$)", re.I)
+
+
+SHADOW = re.compile(r"ema|shadow|averag|swa|polyak|momentum_?(encoder|model)|moving", re.I)
+
+
+METRIC = re.compile(r"metric|accuracy|confusion|meter|average_?precision|f1|recall|score|running", re.I)
+
+
+WEIGHT = re.compile(r"weight|alpha|^pos|class|prior|balance|^w(_|$)", re.I)
+
+
+LOSS = re.compile(r"loss|criteri", re.I)
+
+
+CACHE = re.compile(r"cache|memo|_kv|past|stash|buf(fer)?s?$", re.I)
+
+
+@dataclass
+class Facts:
+    """What the rules look at."""
+
+    finding: Finding
+    tracer: Tracer
+    owners: list[Holder]  # from a name down to the stray, the stray last
+
+    @property
+    def stray(self) -> Any:
+        return self.finding.stray
+
+    @property
+    def device(self) -> str:
+        return self.finding.stray.device if self.finding.stray is not None else ""
+
+    def steps(self) -> Iterator[tuple[Step | None, ast.expr, Site]]:
+        """The stray's own expression, then the value of every step outwards."""
+        stray = self.finding.stray
+        if stray is None:
+            return
+        if isinstance(stray.site.node, ast.expr):
+            yield None, stray.site.node, stray.site
+        for step in self.finding.chain:
+            if step.value is not None:
+                yield step, step.value, step.site
+
+    def calls(self) -> Iterator[tuple[ast.Call, Site]]:
+        """Every call on the way, the nearest first."""
+        for _, expr, site in self.steps():
+            for node in ast.walk(expr):
+                if isinstance(node, ast.Call):
+                    yield node, site
+
+    def nearest(self, test: Callable[[Any], bool]) -> Holder | None:
+        """The innermost owner that passes a test."""
+        return next((holder for holder in reversed(self.owners[:-1]) if test(holder.value)), None)
+
+
+def last_name(expression: str) -> str:
+    """``pos_weight`` of ``LOSSES['a'].keywords['pos_weight']``: the last name in an expression."""
+    names = re.findall(r"[A-Za-z_]\w*", expression)
+    return names[-1] if names else expression
+
+
+def is_user_object(live: Any) -> bool:
+    """An object with attributes of its own: no container, function or class."""
+    return not holders.is_container(live) and type(live).__module__ not in ("builtins", "functools")

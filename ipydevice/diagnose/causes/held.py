@@ -1,0 +1,212 @@
+"""Causes of strays that an object holds: a module, an optimizer, a criterion, a metric, a cache."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.diagnose import holders
+from ipydevice.diagnose.causes.facts import (
+    CACHE,
+    HIDDEN,
+    LOSS,
+    METRIC,
+    SHADOW,
+    WEIGHT,
+    Facts,
+    is_user_object,
+    last_name,
+)
+from ipydevice.diagnose.causes.passed import hardcoded
+from ipydevice.diagnose.finding import Site, Step
+from ipydevice.diagnose.holders import Holder
+
+
+def optimizer_state(facts: Facts) -> str | None:
+    if facts.stray is None:
+        return None
+    if facts.stray.via == "state" or any(placement.is_optimizer(holder.value) for holder in facts.owners):
+        return "optimizer_state"
+    names = [holder.path for holder in facts.owners[:-1]] + [
+        type(holder.value).__name__ for holder in facts.owners[:-1]
+    ]
+    if any(SHADOW.search(name) for name in names) or SHADOW.search(facts.stray.expression):
+        return "ema_shadow"
+    owner = facts.nearest(is_user_object)
+    if owner is not None and not placement.is_module(owner.value) and _steps_parameters(owner.value):
+        return "optimizer_state"
+    return None
+
+
+def _steps_parameters(live: Any) -> bool:
+    """Whether an object looks like an optimizer or a wrapper of one: it can step() and holds parameters."""
+    if not any("step" in cls.__dict__ for cls in type(live).__mro__):
+        return False
+    return any(placement.is_parameter(found.value) for found in placement.walk(live, limit=200))
+
+
+def module(facts: Facts) -> str | None:
+    stray, finding = facts.stray, facts.finding
+    if stray is None or stray.kind != "module":
+        return None
+    node = stray.site.node
+    if isinstance(node, ast.Call):
+        return "module_built_in_forward"
+    chain = finding.chain
+    if chain and chain[-1].value is not None and _is_in_method_called_forward(chain[-1].site):
+        if isinstance(chain[-1].value, ast.Call) and chain[-1].how == "assignment":
+            return "module_built_in_forward"
+    for outer, inner in zip(facts.owners, facts.owners[1:], strict=False):
+        if placement.is_module(outer.value) and inner.via == "attribute" and holders.is_container(inner.value):
+            return "module_in_plain_container"
+    name = stray.expression
+    kind = type(stray.value).__name__ if stray.known else ""
+    if SHADOW.search(name) or SHADOW.search(kind):
+        return "ema_shadow"
+    if METRIC.search(kind) or METRIC.search(name):
+        return "metric_state"
+    if LOSS.search(kind):
+        return "loss_weight"
+    if _moved_by_framework(facts):
+        return "framework_moved_model"
+    root = facts.owners[0].value if facts.owners else None
+    if len(facts.owners) > 1 and placement.is_module(facts.owners[-2].value):
+        if _added_after_move(facts):
+            return "module_added_after_move"
+    del root
+    return "model_not_moved"
+
+
+def _is_in_method_called_forward(site: Site) -> bool:
+    function = site.source.function(site.node)
+    return getattr(function, "name", "") in ("forward", "__call__")
+
+
+def _added_after_move(facts: Facts) -> bool:
+    """The submodule was put into a moved model: assigned in a cell, or by a method other than __init__."""
+    for step in facts.finding.chain:
+        if step.how == "attribute":
+            function = step.site.source.function(step.site.node)
+            return getattr(function, "name", "") != "__init__"
+    return False
+
+
+def _moved_by_framework(facts: Facts) -> bool:
+    """A library's object was given the model and left it on the host: ``trainer.fit(model)``."""
+    name = facts.stray.expression.split(".")[0].split("[")[0]
+    for source in facts.tracer.sources.all_cells():
+        for call in (node for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
+            if not (
+                isinstance(call.func, ast.Attribute)
+                and call.func.attr
+                in ("fit", "train", "run", "test", "evaluate", "validate", "predict", "find", "prepare", "lr_find")
+            ):
+                continue
+            if any(
+                isinstance(arg, ast.Name) and arg.id == name
+                for arg in (*call.args, *(kw.value for kw in call.keywords))
+            ):
+                return True
+    return False
+
+
+def loss_or_metric_tensor(facts: Facts) -> str | None:
+    """A buffer, or a plain tensor, that a criterion or a metric holds."""
+    stray = facts.stray
+    if stray is None or stray.kind == "module":
+        return None
+    name = facts.owners[-1].path if len(facts.owners) > 1 else stray.expression
+    argument = facts.finding.mismatch.argument or ""
+    if (
+        len(facts.owners) > 1
+        and (argument in ("weight", "pos_weight") or _is_loss_call(facts))
+        and WEIGHT.search(last_name(name))
+    ):
+        return "loss_weight"
+    for holder in reversed(facts.owners[:-1]):
+        if not is_user_object(holder.value):
+            continue
+        kind = type(holder.value).__name__
+        methods = {name for cls in type(holder.value).__mro__ for name in cls.__dict__}
+        if {"update", "compute"} <= methods or (METRIC.search(kind) and "update" in methods):
+            return "metric_state"
+        if METRIC.search(kind) and not placement.is_module(holder.value):
+            return "metric_state"
+        if LOSS.search(kind) and stray.via in ("buffer", "parameter", "attribute", "item"):
+            return "loss_weight" if WEIGHT.search(last_name(name)) else None
+        break
+    return None
+
+
+def _is_loss_call(facts: Facts) -> bool:
+    failed = facts.finding.failed
+    return bool(LOSS.search(failed.source.segment(failed.node))) or "loss" in (facts.finding.mismatch.op or "")
+
+
+def kept_by_object(facts: Facts) -> str | None:
+    stray = facts.stray
+    if stray is None or stray.kind == "module" or len(facts.owners) < 2:
+        return None
+    owner = facts.nearest(is_user_object)
+    if owner is None or callable(getattr(type(owner.value), "__torch_function__", None)):
+        return None
+    if not placement.is_module(owner.value) and _is_data(owner.value):
+        return None
+    attribute = facts.owners[facts.owners.index(owner) + 1].path.rsplit(".", 1)[-1]
+    if placement.is_module(owner.value) and stray.via in ("parameter", "buffer"):
+        return "module_added_after_move" if _added_after_move(facts) else "model_not_moved"
+    if not placement.is_module(owner.value) and _is_partly_moved(owner.value, facts):
+        return "nested_batch_partly_moved"
+    setter = next((step for step in facts.finding.chain if step.how in ("attribute", "item")), None)
+    method = setter.site.source.function(setter.site.node) if setter is not None else None
+    if facts.finding.mismatch.family == "rnn" or HIDDEN.search(attribute):
+        return "rnn_state"
+    if CACHE.search(attribute) or _is_kept_for_later(setter, method):
+        return "stale_cache"
+    if _from_parameters(setter, owner):
+        return "derived_tensor_in_init"
+    literal = hardcoded(facts)
+    if literal is not None:
+        return literal
+    return "plain_tensor_attribute"
+
+
+def _is_data(live: Any) -> bool:
+    return placement.kind_of(live) in ("loader", "dataset", "packed sequence")
+
+
+def _is_kept_for_later(setter: Step | None, method: Any) -> bool:
+    """Made in a call and kept for the next one: in forward, or under a test whether it is there already."""
+    if setter is None or method is None:
+        return False
+    if getattr(method, "name", "") in ("forward", "__call__"):
+        return True
+    for outer in setter.site.source.ancestors(setter.site.node):
+        if isinstance(outer, ast.If):
+            test = ast.unparse(outer.test)
+            if " is None" in test or " not in " in test or "hasattr" in test:
+                return getattr(method, "name", "") != "__init__"
+    return False
+
+
+def _is_partly_moved(owner: Any, facts: Facts) -> bool:
+    if re.match(r"(self|cls)\b", facts.stray.expression):
+        return False
+    devices = placement.devices_of(owner)
+    return len(devices) > 1 and facts.finding.target in devices
+
+
+def _from_parameters(setter: Step | None, owner: Holder) -> bool:
+    """``self.norm = self.weight.norm()``: computed once from a parameter, so it stays where that was."""
+    if setter is None or setter.value is None or not placement.is_module(owner.value):
+        return False
+    registered = {
+        member.path[1:] for member in placement.members(owner.value) if member.via in ("parameter", "buffer", "module")
+    }
+    for node in ast.walk(setter.value):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self"), attr=attr) if attr in registered:
+                return True
+    return False

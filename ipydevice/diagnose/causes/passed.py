@@ -1,0 +1,290 @@
+"""Causes of strays that come along a way: through loops, arguments, factories, loads and moves."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from ipydevice import placement
+from ipydevice.diagnose import bindings
+from ipydevice.diagnose.causes.facts import HIDDEN, LABELS, Facts, is_user_object
+from ipydevice.diagnose.evaluate import MISSING, value
+from ipydevice.diagnose.finding import Finding, Site
+from ipydevice.diagnose.infer import FACTORIES, LIKES, call_name, keyword, moved_to
+from ipydevice.diagnose.origin import Tracer
+from ipydevice.diagnose.source import Source
+from ipydevice.diagnose.weigh import is_literal_device
+
+
+def discarded(facts: Facts) -> str | None:
+    """``x.to(device)`` as a statement of its own: a tensor is not moved in place."""
+    stray = facts.stray
+    if stray is None or stray.kind == "module":
+        return None
+    return "to_result_discarded" if discarded_move(facts.finding, facts.tracer) is not None else None
+
+
+def discarded_move(finding: Finding, tracer: Tracer) -> Site | None:
+    """The statement whose moved result was thrown away, for one of the names on the way."""
+    assert finding.stray is not None
+    places: list[tuple[Source, ast.AST, set[str]]] = []
+    sites = [(finding.stray.site, finding.stray.site.node)] + [
+        (s.site, s.value) for s in finding.chain if s.value is not None
+    ]
+    for site, expr in sites:
+        names = {node.id for node in ast.walk(expr) if isinstance(node, ast.Name)}
+        function = site.source.function(site.node)
+        places.append((site.source, function or site.source.tree, names))
+        for call in [node for node in ast.walk(expr) if isinstance(node, ast.Call)]:
+            called = tracer.function_text(value(call.func, tracer.scope(site)))
+            if called is not None:
+                places.append((called[0], called[1], set(bindings.parameters(called[1]))))
+    for source, scope, names in places:
+        body = scope if not isinstance(scope, ast.Lambda) else scope.body
+        for node in bindings.own_nodes(body):
+            match node:
+                case ast.Expr(value=ast.Call(func=ast.Attribute(value=receiver, attr="to" | "cuda" | "cpu"))):
+                    if _concerns(receiver, names, source, node) and not _is_module_there(receiver, source, tracer):
+                        return Site(source, node, None)
+    return None
+
+
+def _concerns(receiver: ast.expr, names: set[str], source: Source, node: ast.AST) -> bool:
+    root: ast.AST = receiver
+    while isinstance(root, (ast.Attribute, ast.Subscript)):
+        root = root.value
+    if not isinstance(root, ast.Name):
+        return False
+    if root.id in names:
+        return True
+    for outer in source.ancestors(node):  # `for v in batch.values(): v.to(d)`
+        if isinstance(outer, ast.For) and any(
+            isinstance(n, ast.Name) and n.id == root.id for n in ast.walk(outer.target)
+        ):
+            return any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(outer.iter))
+    return False
+
+
+def _is_module_there(receiver: ast.expr, source: Source, tracer: Tracer) -> bool:
+    for frame in reversed(tracer.frames):
+        if frame.source is source:
+            live = value(receiver, frame.scope)
+            if live is not MISSING:
+                return placement.is_module(live)
+    live = value(receiver, tracer.workspace)
+    return live is not MISSING and placement.is_module(live)
+
+
+def closure(facts: Facts) -> str | None:
+    stray = facts.stray
+    if stray is None or stray.kind == "module" or not isinstance(stray.site.node, ast.Name):
+        return None
+    if any(step.how == "closure" for step in facts.finding.chain[:1]):
+        return "closure_constant"
+    code = stray.site.frame.f_code if stray.site.frame is not None else None
+    if code is not None and stray.site.node.id in code.co_freevars and not code.co_name.startswith("<"):
+        return "closure_constant"
+    return None
+
+
+def hardcoded(facts: Facts) -> str | None:
+    """The device it is on stands in the code as a constant, against the one that the others have."""
+    for call, site in facts.calls():
+        scope = facts.tracer.scope(site)
+        moved = moved_to(call, scope)
+        if moved is not None and moved == facts.device:
+            if is_literal_device(call):
+                return "hardcoded_device"
+            return None
+        explicit = keyword(call, "device")
+        if isinstance(explicit, ast.Constant) and explicit.value is not None:
+            return "hardcoded_device"
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "type_as":
+            return "hardcoded_device"
+    return None
+
+
+def checkpoint(facts: Facts) -> str | None:
+    for call, site in facts.calls():
+        name = call_name(call, facts.tracer.scope(site))
+        text = site.source.segment(call.func)
+        if (name == "load" and "torch" in text) or text.endswith(("load_file", "safe_open", "load_model")):
+            return "checkpoint_location"
+    return None
+
+
+def split_model(facts: Facts) -> str | None:
+    """Two cards, and the value comes out of a part of the model on the other card."""
+    finding = facts.finding
+    if finding.stray is None or finding.target is None or "cpu" in (facts.device, finding.target):
+        return None
+    if finding.stray.kind == "module":
+        return "model_split_multi_gpu"
+    for call, site in facts.calls():
+        scope = facts.tracer.scope(site)
+        live = value(call.func, scope)
+        if placement.is_module(live):
+            return "model_split_multi_gpu"
+    return None
+
+
+def default_device(facts: Facts) -> str | None:
+    made = any(call_name(call, facts.tracer.scope(site)) in FACTORIES for call, site in facts.calls())
+    if not made and facts.finding.mismatch.family != "generator":
+        return None
+    for source in facts.tracer.sources.all_cells():
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call):
+                text = source.segment(node.func)
+                if text.endswith(("set_default_device", "set_default_tensor_type")):
+                    return "default_device_global"
+    return None
+
+
+def collection(facts: Facts) -> str | None:
+    """One item of a list for cat or stack is elsewhere than its siblings."""
+    finding = facts.finding
+    op = finding.mismatch.op or ""
+    if finding.mismatch.argument == "tensors" or op in ("cat", "stack"):
+        on_target = [o for o in finding.operands if o.device == finding.target]
+        if len(finding.operands) > 1 and on_target:
+            return "stray_in_collection"
+    return None
+
+
+def nested_batch(facts: Facts) -> str | None:
+    """A part of a batch stayed behind while its siblings were moved."""
+    if len(facts.owners) < 2 or facts.stray.kind == "module":
+        return None
+    top = facts.owners[0].value
+    if (
+        type(top) in (dict, list, tuple)
+        or not is_user_object(top)
+        or hasattr(type(top), "_fields")
+        or hasattr(type(top), "__dataclass_fields__")
+    ):
+        devices = placement.devices_of(top)
+        if facts.finding.target in devices and len(devices) > 1:
+            return "nested_batch_partly_moved"
+    return None
+
+
+def index(facts: Facts) -> str | None:
+    finding = facts.finding
+    if finding.stray is None or finding.stray.kind == "module":
+        return None
+    if finding.mismatch.op == "index_select" and any(o.kind == "module" for o in finding.operands):
+        return None  # an embedding: its ids are an input like any other
+    role = next((o.role for o in finding.operands if o.site is not None and o.site.node is finding.stray.site.node), "")
+    is_index = role in ("index", "indices") or (
+        finding.mismatch.argument == "index" and finding.mismatch.argument_device == facts.device
+    )
+    return "index_device" if is_index else None
+
+
+def mask(facts: Facts) -> str | None:
+    """A mask that is no part of a batch."""
+    finding = facts.finding
+    if finding.stray is None or finding.mismatch.family != "masked_fill":
+        return None
+    return None if any(step.how == "loop" for step in finding.chain) or not finding.chain else _only_index(facts)
+
+
+def _only_index(facts: Facts) -> str | None:
+    """Computed from other tensors here, by a comparison: an index, not an input."""
+    last = facts.finding.chain[-1].value
+    return "index_device" if isinstance(last, ast.Compare) else None
+
+
+def rnn_state(facts: Facts) -> str | None:
+    finding = facts.finding
+    if finding.stray is None or facts.stray.kind == "module":
+        return None
+    names = re.findall(r"[A-Za-z_]\w*", facts.stray.expression)
+    if finding.mismatch.family == "rnn":
+        told = finding.mismatch.roles.get("hidden") == facts.device
+        return "rnn_state" if told or any(HIDDEN.search(name) for name in names) else None
+    return "rnn_state" if any(re.search(r"hidden|^(h|c)(_?(0|n|t|prev|x))$", name, re.I) for name in names) else None
+
+
+def library_result(facts: Facts) -> str | None:
+    """The value comes out of a function that is neither torch's nor the user's."""
+    for step, expr, site in facts.steps():
+        node = expr
+        while isinstance(node, (ast.Subscript, ast.Attribute)):
+            node = node.value
+        if not isinstance(node, ast.Call):
+            continue
+        scope = facts.tracer.scope(site)
+        name = call_name(node, scope)
+        if name == "from_numpy" or (
+            name in ("tensor", "as_tensor") and node.args and _is_foreign(node.args[0], facts, site)
+        ):
+            return "library_returns_cpu"
+        if not name and _is_foreign(node, facts, site):
+            return "library_returns_cpu"
+        del step
+    return None
+
+
+def _is_foreign(node: ast.expr, facts: Facts, site: Site) -> bool:
+    """A call of a function of an installed library other than torch."""
+    if not isinstance(node, ast.Call):
+        return False
+    live = value(node.func, facts.tracer.scope(site))
+    if live is MISSING or isinstance(live, type):
+        return False
+    module = (
+        getattr(live, "__module__", None)
+        if type(live).__name__ in ("function", "builtin_function_or_method", "method", "ufunc")
+        else None
+    )
+    if not isinstance(module, str):
+        return type(live).__name__ in ("ufunc", "_ArrayFunctionDispatcher")
+    top = module.split(".")[0]
+    if top in ("torch", "builtins", "__main__", "ipydevice", "copy", "_operator", "operator"):
+        return False
+    return facts.tracer.function_text(live) is None
+
+
+def fresh(facts: Facts) -> str | None:
+    """Made by one of torch's factories without a device: in a function, or on the line itself."""
+    found = fresh_factory(facts.finding, facts.tracer)
+    if found is None:
+        return None
+    call, site = found
+    function = site.source.function(call)
+    stray = facts.stray
+    if function is None and not (stray is not None and any(node is call for node in ast.walk(stray.site.node))):
+        return None
+    return "fresh_tensor_no_device"
+
+
+def fresh_factory(finding: Finding, tracer: Tracer) -> tuple[ast.Call, Site] | None:
+    """The call that made the stray on the default device, and where."""
+    facts = Facts(finding, tracer, [])
+    for call, site in facts.calls():
+        scope = tracer.scope(site)
+        if moved_to(call, scope) is not None:
+            return None
+        name = call_name(call, scope)
+        if name in FACTORIES and name not in LIKES and keyword(call, "device") is None:
+            return call, site
+    return None
+
+
+def input(facts: Facts) -> str | None:
+    finding = facts.finding
+    if finding.stray is None:
+        return None
+    last = facts.stray.expression.rsplit(".", 1)[-1].strip("'\"]").rsplit("[", 1)[-1].strip("'\"")
+    in_loss = finding.mismatch.argument in ("target",) or "loss" in (finding.mismatch.op or "")
+    if (
+        LABELS.search(last)
+        or in_loss
+        or re.search(r"loss|criterion|crit\b", finding.failed.source.segment(finding.failed.node))
+    ):
+        names = {o.expression for o in finding.operands}
+        if LABELS.search(last) or (in_loss and len(names) > 1):
+            return "label_not_moved"
+    return "input_not_moved"

@@ -1,0 +1,149 @@
+"""From the place of failure to the user's own name for the stray.
+
+A parameter's name is replaced by what the caller passed, up to the place that has a name
+of its own; one parameter of a module by the largest module that is wholly misplaced.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.diagnose import bindings, holders
+from ipydevice.diagnose.evaluate import MISSING, value
+from ipydevice.diagnose.frames import COMPREHENSIONS, Frame
+from ipydevice.diagnose.meeting import Candidate, candidates
+from ipydevice.diagnose.origin import Tracer
+
+
+def outwards(stray: Candidate, frames: list[Frame], tracer: Tracer) -> Candidate:
+    """The stray by the name that the user should look at first."""
+    stray = _lift(stray)
+    users = [frame for frame in frames if frame.is_user]
+    for _ in range(len(users) + 4):
+        outer = _one_up(stray, users, frames, tracer)
+        if outer is None:
+            break
+        stray = _lift(outer)
+    return stray
+
+
+def _one_up(stray: Candidate, users: list[Frame], frames: list[Frame], tracer: Tracer) -> Candidate | None:
+    frame, source = stray.frame, stray.source
+    root: ast.expr = stray.node
+    while isinstance(root, (ast.Attribute, ast.Subscript)):
+        root = root.value
+    if not isinstance(root, ast.Name):
+        return None
+    if frame.frame.f_code.co_name in COMPREHENSIONS:
+        return _enclosing(stray, root.id, users)
+    function = source.function(root)
+    if function is None:
+        return None
+    names = bindings.parameters(function)
+    bound = bindings.of_name(function, root.id)
+    binding = bindings.latest(bound, source, root)
+    if binding is not None and (root.id not in names or binding.line < root.lineno or binding.how != "assignment"):
+        return None
+    if root.id not in names:
+        return _enclosing(stray, root.id, users)
+    if names[0] == root.id and root.id in ("self", "cls"):  # its state is named where the class is written
+        me = value(root, frame.scope)
+        if not placement.is_module(me) or not holders.wholly_on(me, stray.device or ""):
+            return None
+    at = users.index(frame)
+    if at == 0:
+        return None
+    caller = users[at - 1]
+    below = frames[frames.index(caller) + 1]
+    outside = candidates(caller, below)
+    wanted = _tensor_of(stray)
+    matched = [c for c in outside if c.known and wanted is not None and placement.same(c.value, wanted)]
+    exact = [c for c in matched if c.value is wanted] or matched
+    if exact:
+        best = min(exact, key=lambda c: (len(c.member), c.role == "callee"))
+        return best
+    given = tracer.argument_in_caller(frame, function, root.id) if stray.node is root else None
+    if given is not None:
+        return Candidate(caller, given[1], "", stray.device, value=stray.value, known=stray.known, result=True)
+    return None
+
+
+def _tensor_of(stray: Candidate) -> Any:
+    """A tensor by which the stray can be found again: itself, or the first one in the module."""
+    if placement.is_tensor(stray.value):
+        return stray.value
+    if stray.known and placement.is_module(stray.value):
+        return next(iter(holders.registered(stray.value)), None)
+    return None
+
+
+def _enclosing(stray: Candidate, name: str, users: list[Frame]) -> Candidate | None:
+    """A free variable: the same name in the live frame of the function around, where it is a parameter."""
+    source = stray.source
+    at = users.index(stray.frame)
+    code = stray.frame.frame.f_code
+    if name not in code.co_freevars:
+        return None
+    for outer in reversed(users[:at]):
+        if outer.source is source and name in outer.frame.f_code.co_cellvars:
+            live = outer.frame.f_locals.get(name, MISSING)
+            if live is not value(ast.Name(name), stray.frame.scope):
+                return None
+            if (
+                outer.frame.f_code.co_name in COMPREHENSIONS
+                or name in outer.frame.f_code.co_varnames[: _arguments(outer)]
+            ):
+                return replace(stray, frame=outer)
+    return None
+
+
+def _arguments(frame: Frame) -> int:
+    code = frame.frame.f_code
+    return code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+
+
+def _lift(stray: Candidate) -> Candidate:
+    """From one parameter of a module to the largest module around it that is wholly on the wrong device."""
+    if not stray.known or stray.device is None:
+        return stray
+    if stray.member and stray.via in ("parameter", "buffer"):
+        for holder in holders.along(stray.root, "", stray.member)[:-1]:
+            if not placement.is_module(holder.value) or not holders.wholly_on(holder.value, stray.device):
+                continue
+            if any(placement.is_parameter(tensor) for tensor in holders.registered(holder.value)):
+                stray = replace(stray, member=holder.path, value=holder.value, via="module", root=stray.root)
+                break
+            return stray
+        else:
+            return stray
+    elif not placement.is_module(stray.value) and not (
+        isinstance(stray.node, ast.Attribute) and _is_registered_attribute(stray)
+    ):
+        return stray
+    if stray.member:
+        return stray
+    return _shrink(stray)
+
+
+def _is_registered_attribute(stray: Candidate) -> bool:
+    """``self.total``, where total is a parameter or buffer of the module ``self``."""
+    assert isinstance(stray.node, ast.Attribute)
+    owner = value(stray.node.value, stray.frame.scope)
+    return placement.is_module(owner) and any(
+        member.value is stray.value and member.via in ("parameter", "buffer") for member in placement.members(owner)
+    )
+
+
+def _shrink(stray: Candidate) -> Candidate:
+    """``self.fc`` -> ``self`` while the module around is wholly on the wrong device too."""
+    node = stray.node
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        owner = value(node.value, stray.frame.scope)
+        if not placement.is_module(owner) or not holders.wholly_on(owner, stray.device or ""):
+            break
+        node = node.value
+        stray = replace(stray, node=node, value=owner, via="module")
+    return stray

@@ -1,0 +1,174 @@
+"""How much speaks for each candidate to be the stray one, with the facts."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.diagnose import holders
+from ipydevice.diagnose.evaluate import MISSING, value
+from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.infer import FACTORIES, call_name, keyword, moved_to
+from ipydevice.diagnose.meeting import Candidate
+from ipydevice.diagnose.origin import Tracer
+from ipydevice.messages import Mismatch
+
+HOST = "cpu"
+
+
+_BY_RULE = "an index has to be on the host or with the tensor that it selects from"
+
+
+def weight(
+    candidate: Candidate, everyone: list[Candidate], mismatch: Mismatch, tracer: Tracer
+) -> tuple[float, list[str]]:
+    weight = 0.0
+    facts: list[str] = []
+    device = candidate.device
+    name = candidate.expression
+    if device == "meta":
+        return 10.0, [f"{name} is on meta: it has a shape and no data"]
+    if device == HOST and any(other.device not in (HOST, "meta") for other in everyone):
+        weight += 2.0
+    if mismatch.family == "indexing" and candidate.role == "index":
+        return weight + 3.0, [f"{name} is the index, on {device}; {_BY_RULE}"]
+    if candidate.role == "index":
+        weight += 0.5
+    unreachable = _unreachable_by_to(candidate, tracer)
+    if unreachable is not None:
+        owner_device, fact = unreachable
+        weight += 4.0 if owner_device != device else -1.0
+        facts += [fact] if owner_device != device else []
+    elif candidate.via == "state":
+        weight += 4.0
+        facts.append(f"{name} is optimizer state on {device}")
+    elif candidate.via in ("parameter", "buffer"):
+        weight += _weight_of_registered(candidate)
+        if HOST not in {other.device for other in everyone}:
+            weight -= 3.0  # between two cards parameters are at home and activations travel
+    elif not candidate.member:
+        weight += _weight_of_history(candidate, tracer, facts)
+    return weight, facts
+
+
+def _unreachable_by_to(candidate: Candidate, tracer: Tracer) -> tuple[str, str] | None:
+    """(device of the module, fact) for a tensor that a module keeps where ``.to()`` does not reach."""
+    if not candidate.known:
+        return None
+    for holder in _owners(candidate, tracer):
+        module, via, path = holder
+        if not placement.is_module(module) or via in ("parameter", "buffer", "module"):
+            continue
+        devices = {placement.device_of(t) for t in holders.registered(module)}
+        devices.discard("meta")
+        if len(devices) == 1:
+            home = devices.pop()
+            kind = type(module).__name__
+            return (
+                home,
+                f"{path} is a plain attribute of {kind}, so .to() leaves it behind; {kind}'s parameters are on {home}",
+            )
+    return None
+
+
+def _owners(candidate: Candidate, tracer: Tracer) -> list[tuple[Any, str, str]]:
+    """(object, how it holds the next one, path) for the owners of the candidate, the nearest first."""
+    chain = holder_chain(candidate, tracer)
+    return [(chain[i].value, str(chain[i + 1].via), chain[-1].path) for i in range(len(chain) - 2, -1, -1)]
+
+
+def holder_chain(candidate: Candidate, tracer: Tracer) -> list[holders.Holder]:
+    """The owners from a name in the frame (or the workspace) down to the candidate itself."""
+    if candidate.member and candidate.root is not None:
+        chain = holders.along(candidate.root, candidate.source.segment(candidate.node), candidate.member)
+        above = _chain_of_node(candidate)
+        return above[:-1] + chain if above else chain
+    above = _chain_of_node(candidate)
+    if len(above) > 1:
+        return above
+    wanted = candidate.value
+    if not candidate.known:
+        return []
+    me = [(name, live) for name, live in dict.items(candidate.frame.frame.f_locals) if name in ("self", "cls")]
+    return holders.find(wanted, me) or holders.find(wanted, tracer.namespace.items())
+
+
+def _chain_of_node(candidate: Candidate) -> list[holders.Holder]:
+    """``self``, ``self.heads``, ``self.heads['a']`` of an expression of attributes and subscripts."""
+    node = candidate.node
+    inner: list[ast.expr] = []
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        inner.append(node)
+        node = node.value
+    source, scope = candidate.source, candidate.frame.scope
+    root = value(node, scope)
+    if root is MISSING or type(root) is type(ast):
+        return []
+    chain = [holders.Holder(source.segment(node), root, None)]
+    for part in reversed(inner):
+        live = value(part, scope)
+        if live is MISSING:
+            return []
+        via = next((m.via for m in placement.members(chain[-1].value) if m.value is live), None)
+        chain.append(holders.Holder(source.segment(part), live, via))
+    return chain
+
+
+def _weight_of_registered(candidate: Candidate) -> float:
+    """A parameter of a module that mostly lives elsewhere is the stray; else the module is home."""
+    if not placement.is_module(candidate.root):
+        return 0.0
+    devices: dict[str, int] = {}
+    for tensor in holders.registered(candidate.root):
+        devices[placement.device_of(tensor)] = devices.get(placement.device_of(tensor), 0) + 1
+    mine = devices.get(candidate.device or "", 0)
+    if len(devices) > 1 and mine * 2 < sum(devices.values()):
+        return 2.0
+    return 0.0
+
+
+def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -> float:
+    """Moved on purpose to where it is: unlikely. Made without a device, or out of a loader: likely."""
+    site = candidate.site
+    chain = tracer.trace(site, candidate.device)
+    ends: list[tuple[ast.expr, Site]] = [(step.value, step.site) for step in chain if step.value is not None]
+    ends.insert(0, (candidate.node, site))
+    for expr, where in ends:
+        scope = tracer.scope(where)
+        if isinstance(expr, ast.Call) and placement.is_module(value(expr.func, scope)):
+            return -2.5  # it is where its module is
+        for call in [n for n in ast.walk(expr) if isinstance(n, ast.Call)]:
+            moved = moved_to(call, scope)
+            if moved is not None and moved == candidate.device:
+                return 1.5 if is_literal_device(call) and moved != HOST else -2.0
+            if call_name(call, scope) in FACTORIES:
+                if keyword(call, "device") is None:
+                    facts.append(f"{candidate.expression} is made by {where.source.segment(call)} without a device")
+                    return 2.0 if where.source.function(call) is not None else 0.5
+                return -2.0
+    if chain and chain[-1].how == "loop":
+        return 0.5
+    return 0.0
+
+
+def is_literal_device(call: ast.Call) -> bool:
+    """``x.cuda()``, ``x.to("cuda:0")``: the device stands in the code as a constant."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    if call.func.attr in ("cuda", "xpu", "hpu", "npu", "cpu"):
+        return all(isinstance(arg, ast.Constant) for arg in call.args)
+    given = keyword(call, "device") or (call.args[0] if call.args else None)
+    return isinstance(given, ast.Constant) and isinstance(given.value, (str, int))
+
+
+def facts_of_other(other: Candidate) -> list[str]:
+    if other.via in ("parameter", "buffer") and placement.is_module(other.root):
+        count = sum(1 for _ in holders.registered(other.root))
+        text = other.source.segment(other.node)
+        return [
+            f"{text}'s {count} parameters and buffers are on {other.device}"
+            if count > 1
+            else f"{text} is on {other.device}"
+        ]
+    return [f"{other.expression} is on {other.device}"]
