@@ -95,3 +95,6 @@ def install(patches: Patches) -> None:
     methods: dict[str, Callable[..., Any]] = {"to": to, "cuda": cuda, "cpu": cpu, "type_as": type_as}
     for name, replacement in methods.items():
         patches.replace(Tensor, name, stands_in(getattr(torch._C.TensorBase, name), replacement))
+    # Lazy modules move parameters that have no shape yet, by functions that they know
+    lazy: Any = torch.nn.parameter.UninitializedTensorMixin
+    patches.replace(lazy, "_allowed_methods", [*lazy._allowed_methods, *(getattr(Tensor, name) for name in methods)])

@@ -119,7 +119,13 @@ def _leave_mode() -> None:
 def _forget_names() -> None:
     """PyTorch keeps sets of its own functions; let it look them up anew."""
     device_contexts._device_constructors.cache_clear()
-    torch.overrides.get_default_nowrap_functions.cache_clear()
+    for name in (
+        *("get_ignored_functions", "get_default_nowrap_functions", "get_testing_overrides"),
+        *("_get_overridable_functions", "_get_tensor_methods"),
+    ):
+        cached: Any = getattr(torch.overrides, name, None)
+        if hasattr(cached, "cache_clear"):
+            cached.cache_clear()
 
 
 _scripted: list[int] = []  # ids that were added to TorchScript's table

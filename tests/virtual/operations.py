@@ -234,6 +234,12 @@ def normalisation(d: str, e: str) -> Any:
 
 
 @operation
+def lazy_modules(d: str, e: str) -> Any:
+    model = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(2)).to(d)
+    return [model(draw(2, 3, 6, 6, device=d)), *model.state_dict().values()]
+
+
+@operation
 def embeddings(d: str, e: str) -> Any:
     ids = torch.tensor([[1, 2], [3, 0]], device=d)
     return [

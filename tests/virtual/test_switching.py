@@ -25,7 +25,14 @@ OWNERS: list[Any] = [
         torch.utils.dlpack,
         torch.accelerator,
     ),
-    *(torch.distributed, threading.Thread, torch.serialization, torch.optim.Optimizer, torch.nn.Module),
+    *(
+        torch.distributed,
+        threading.Thread,
+        torch.nn.parameter.UninitializedTensorMixin,
+        torch.serialization,
+        torch.optim.Optimizer,
+        torch.nn.Module,
+    ),
     *([torch.export] if "torch.export" in sys.modules else []),
 ]
 
