@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import os
+import pkgutil
 import sys
 import tempfile
 import time
@@ -36,7 +38,12 @@ def prepare() -> None:
     import numpy  # noqa: F401
     import torch
 
+    import ipydevice
+
     torch.set_num_threads(1)
+    for module in pkgutil.walk_packages(ipydevice.__path__, "ipydevice."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
 
 
 def run_cases(cases: list[Case], parallel: int = 2) -> list:

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import nn
-
 from caserun import case, culprit, objects
+from torch import nn
 
 HEADER = """\
 # id = "900"

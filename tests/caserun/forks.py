@@ -71,7 +71,7 @@ def in_fork(work: Callable[..., Any], *args: Any, timeout: int = 60) -> Any:
 
 
 def map_in_forks(work: Callable[[Any], Any], items: list[Any], parallel: int = 2, timeout: int = 240) -> Iterator[Any]:
-    """`work` of each item, one child each, in the order of the items; a ChildFailedError stands for a child that failed."""
+    """`work` of each item, one child each, in the order of the items; ChildFailedError where a child failed."""
     waiting = list(enumerate(items))[::-1]
     done: dict[int, Any] = {}
     running: dict[int, tuple[int, int, bytearray]] = {}
