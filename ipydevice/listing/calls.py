@@ -43,15 +43,36 @@ class _Lines:
         self._names = names
         self._reader = reader
         self._nodes = [node for tree in trees for statement in tree.body for node in _in_order(statement)]
-        self._changed = {name: i for i, node in enumerate(self._nodes) for name in _changed_by(node)}
+        self._changed = {
+            name: i for i, node in enumerate(self._nodes) for name in (*_changed_by(node), *self._handed_over(node))
+        }
+
+    def _handed_over(self, node: ast.AST) -> Iterator[str]:
+        """Modules and containers given to a function or a ``with``, which may have moved them there and back."""
+        match node:
+            case ast.Call(func=function):
+                known = self._names.get(function.id) if isinstance(function, ast.Name) else None
+                if known is not None or ast.unparse(function).startswith(_FUNCTIONAL):
+                    return
+                given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            case ast.With() | ast.AsyncWith():  # visited after its body, at the exit
+                given = [inner for item in node.items for inner in ast.walk(item.context_expr)]  # type: ignore[misc]
+            case _:
+                return
+        for argument in given:
+            if isinstance(argument, ast.Name) and isinstance(self._names.get(argument.id), Many):
+                yield argument.id
 
     def meetings(self) -> Iterator[tuple[str, str]]:
         for index, node in enumerate(self._nodes):
             if isinstance(node, ast.Call):
                 yield from self._call(node, index)
-            elif isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
-                if not any(isinstance(self._at(side, index), Many) for side in (node.left, node.right)):
-                    yield from self._together([node.left, node.right], index)  # two lists are joined, not added
+            elif isinstance(node, ast.BinOp) and not self._joins(node, index):
+                yield from self._together([node.left, node.right], index)
+
+    def _joins(self, node: ast.BinOp, index: int) -> bool:
+        """Whether an operator stands between containers, which are joined and not added."""
+        return any(isinstance(self._at(side, index), Many) for side in (node.left, node.right))
 
     def _call(self, node: ast.Call, index: int) -> Iterator[tuple[str, str]]:
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)]

@@ -1,0 +1,102 @@
+"""What the table costs beside its peers, in one run. Ratios count; nothing is asserted.
+
+python tests/benchmarks/bench_inventory.py [--whos]    (--whos takes some seconds more)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import torch
+from torch import nn
+
+from ipydevice import placement, show
+from ipydevice.listing import list_namespace
+
+RUNS = 7
+
+
+def best(work: Callable[[], Any], runs: int = RUNS) -> float:
+    """Least milliseconds of some runs: the machine is shared, and the least is what the work itself takes."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e3
+
+
+def tensors(count: int) -> dict[str, Any]:
+    return {f"t{i}": torch.ones(3) for i in range(count)}
+
+
+def whos(space: dict[str, Any]) -> float:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    shell.user_ns.update(space)
+    with contextlib.redirect_stdout(io.StringIO()):
+        return best(lambda: shell.run_line_magic("whos", ""), runs=1)
+
+
+def workspace() -> None:
+    print("a workspace of tensors")
+    for count in (1_000, 10_000, 100_000):
+        space = tensors(count)
+        took = best(lambda space=space: list_namespace(space), runs=3)
+        print(f"  {count:>7,} to rows             {took:8.1f} ms   {took / count * 1e3:6.2f} us each")
+    space = tensors(10_000)
+    rows = best(lambda: list_namespace(space))
+    listed = list_namespace(space)
+    text = best(lambda: show.text(listed), runs=3)
+    print(f"   10,000 rows to text         {text:8.1f} ms   {rows + text:6.1f} ms in all")
+    if "--whos" in sys.argv:
+        peer = whos(space)
+        print(f"   10,000 with %whos           {peer:8.1f} ms   {peer / (rows + text):6.1f} times ours")
+
+
+def model(name: str, net: nn.Module) -> None:
+    def peer() -> set[torch.device]:
+        return {p.device for _, p in net.named_parameters()} | {b.device for _, b in net.named_buffers()}
+
+    count = sum(1 for _ in net.parameters()) + sum(1 for _ in net.buffers())
+    base = best(peer)
+    print(f"{name}, {count:,} tensors")
+    print(f"  named_parameters + buffers    {base:8.1f} ms    1.00")
+    for what, work in (
+        ("devices_of", lambda: placement.devices_of(net)),
+        ("row of the table", lambda: list_namespace({"net": net})),
+    ):
+        took = best(work)
+        print(f"  {what:<28}  {took:8.1f} ms  {took / base:6.2f}")
+
+
+class Block(nn.Module):
+    """A transformer block with the plain attributes that such blocks have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(4, 4) for _ in range(4))
+        self.norm1, self.norm2 = nn.LayerNorm(4), nn.LayerNorm(4)
+        self.up, self.down = nn.Linear(4, 8), nn.Linear(8, 4)
+        self.config = {"heads": 2, "names": ["a", "b"]}
+        self.heads, self.dim = 2, 4
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    workspace()
+    model("5,000 Linear layers", nn.ModuleList([nn.Linear(2, 2) for _ in range(5_000)]))
+    model("625 transformer blocks", nn.ModuleList([Block() for _ in range(625)]))
+
+
+if __name__ == "__main__":
+    main()
