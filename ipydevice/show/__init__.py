@@ -1,40 +1,52 @@
-"""Diagnosis | Inventory -> one tree -> text, static HTML, widget.
+"""Diagnosis | Inventory | CheckReport -> one tree -> text, static HTML, widget.
 
 `text` and `html` are pure; `display` writes to the front end at hand.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ipydevice.diagnosis import Diagnosis, Inventory
-from ipydevice.show import as_html, as_text
-from ipydevice.show.panel import of_diagnosis
-from ipydevice.show.tree import Panel
-from ipydevice.show.workspace import of_inventory
+from ipydevice.report import CheckReport
+
+if TYPE_CHECKING:
+    from ipydevice.show.tree import Panel
 
 __all__ = ["display", "html", "text", "tree_of"]
 
+# The views are imported when something is shown: `%load_ext ipydevice` passes here, and costs every start.
 
-def tree_of(view: Diagnosis | Inventory) -> Panel:
+
+def tree_of(view: Diagnosis | Inventory | CheckReport) -> Panel:
     """The tree that all views of `view` are lowered from. Raises TypeError for anything else."""
+    from ipydevice.show import check_report, panel, workspace
+
     if isinstance(view, Diagnosis):
-        return of_diagnosis(view)
+        return panel.of_diagnosis(view)
     if isinstance(view, Inventory):
-        return of_inventory(view)
-    raise TypeError(f"expected a Diagnosis or an Inventory to show, got {type(view).__name__}")
+        return workspace.of_inventory(view)
+    if isinstance(view, CheckReport):
+        return check_report.of_report(view)
+    raise TypeError(f"expected a Diagnosis, an Inventory or a CheckReport to show, got {type(view).__name__}")
 
 
-def text(view: Diagnosis | Inventory, *, width: int = 100, color: bool = False) -> str:
+def text(view: Diagnosis | Inventory | CheckReport, *, width: int = 100, color: bool = False) -> str:
     """Lines of at most `width` terminal columns; a standard diagnosis takes at most 12 lines."""
+    from ipydevice.show import as_text
+
     return as_text.render(tree_of(view), width=width, color=color)
 
 
-def html(view: Diagnosis | Inventory) -> str:
+def html(view: Diagnosis | Inventory | CheckReport) -> str:
     """Static HTML with its own style sheet, no script, for light and dark themes."""
+    from ipydevice.show import as_html
+
     return as_html.render(tree_of(view))
 
 
-def display(view: Diagnosis | Inventory) -> None:
+def display(view: Diagnosis | Inventory | CheckReport) -> None:
     """Show `view` where the user is: static HTML and the widget in a notebook, text elsewhere."""
-    from ipydevice.show.front_end import publish
+    from ipydevice.show import front_end
 
-    publish(view, tree_of(view))
+    front_end.publish(view, tree_of(view))

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections import deque
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from ipydevice.diagnosis import Diagnosis, Fix, Inventory
+from ipydevice.report import CheckReport
 from ipydevice.show import as_html, insertion
 from ipydevice.show.escape import visible
 from ipydevice.show.panel import option
@@ -25,7 +25,7 @@ LIVE_AT_MOST = 50
 _live: deque[Any] = deque()
 
 
-def bundle(view: Diagnosis | Inventory, panel: Panel, uid: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def bundle(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Mime bundle and metadata of a new widget. Raises ImportError where anywidget is missing.
 
     The plain text is empty, since the static output has said it all; without any, nbconvert warns.
@@ -46,7 +46,7 @@ def panel_class() -> type[Any]:
 
     class DevicePanel(anywidget.AnyWidget):  # type: ignore[misc, unused-ignore]
         _esm = script()
-        _css = as_html.style() + asset("widget.css")
+        _css = as_html.style() + as_html.asset("widget.css")
         # One buffer: a list of 10,000 rows as a trait takes twice as long to reach the page.
         data = traitlets.Bytes(b"").tag(sync=True)
 
@@ -54,14 +54,10 @@ def panel_class() -> type[Any]:
 
 
 def script() -> str:
-    return "\n".join(map(asset, _SCRIPTS))
+    return "\n".join(map(as_html.asset, _SCRIPTS))
 
 
-def asset(name: str) -> str:
-    return files("ipydevice.show").joinpath("static", name).read_text(encoding="utf-8")
-
-
-def data(view: Diagnosis | Inventory, panel: Panel, uid: str) -> bytes:
+def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> bytes:
     """All that the page needs, as JSON in UTF-8."""
     tables = [block for block in panel.blocks if isinstance(block, Table)]
     plain: dict[str, Any] = {
@@ -78,6 +74,9 @@ def data(view: Diagnosis | Inventory, panel: Panel, uid: str) -> bytes:
             "cell_id": view.failed.cell_id,
             "source": view.failed_cell_source,
         }
+        plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
+    elif isinstance(view, CheckReport):
+        plain["failed"] = {"cell": view.cell, "cell_id": view.cell_id, "cell_source": view.cell_source}
         plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 

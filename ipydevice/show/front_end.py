@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ipydevice.diagnosis import MIME_TYPE, Diagnosis, Inventory
+from ipydevice.report import CheckReport
 from ipydevice.show import as_html, as_text
 from ipydevice.show.tree import Panel
 
@@ -22,7 +23,7 @@ JSON_ROWS = 30
 _ASCII = str.maketrans({"✗": "x", "▸": ">", "─": "-", "│": "|", "·": "*", "…": "~", "█": "#", "░": ".", "⏎": " "})
 
 
-def publish(view: Diagnosis | Inventory, panel: Panel) -> None:
+def publish(view: Diagnosis | Inventory | CheckReport, panel: Panel) -> None:
     """In a kernel two outputs, static then widget; in a terminal or plain Python the text."""
     shell = _shell()
     if shell is None or getattr(shell, "kernel", None) is None:
@@ -37,7 +38,7 @@ def publish(view: Diagnosis | Inventory, panel: Panel) -> None:
             shell.display_pub.publish(*live)
 
 
-def bundle(view: Diagnosis | Inventory, panel: Panel, uid: str) -> dict[str, Any]:
+def bundle(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> dict[str, Any]:
     """The static output. It stays in the saved file; the widget finds and hides it by its class.
 
     Two outputs, since JupyterLab shows "model not found" for a widget whose kernel is gone
@@ -50,11 +51,11 @@ def bundle(view: Diagnosis | Inventory, panel: Panel, uid: str) -> dict[str, Any
     }
 
 
-def _machine(view: Diagnosis | Inventory) -> dict[str, Any]:
+def _machine(view: Diagnosis | Inventory | CheckReport) -> dict[str, Any]:
     if isinstance(view, Diagnosis):
         left = max(0, len(view.placements) - JSON_ROWS)
         view = replace(view, placements=view.placements[:JSON_ROWS], placements_left=view.placements_left + left)
-    else:
+    elif isinstance(view, Inventory):
         left = max(0, len(view.rows) - JSON_ROWS)
         view = replace(view, rows=view.rows[:JSON_ROWS], left=view.left + left)
     text = json.dumps(view.to_dict(), ensure_ascii=False)
@@ -68,7 +69,9 @@ def takes_widgets() -> bool:
     return "KAGGLE_KERNEL_RUN_TYPE" not in os.environ
 
 
-def _live(view: Diagnosis | Inventory, panel: Panel, uid: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def _live(
+    view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str
+) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Mime bundle and metadata of the live panel; None where anywidget is missing, too old or broken.
 
     Whatever a widget library may raise, the static panel is on the page already.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipydevice import fixes
-from ipydevice.show import as_widget
+from ipydevice.show import as_html
 
 EXAMPLES = json.loads(Path(__file__).with_name("apply_examples.json").read_text())
 APPLY = """
@@ -48,7 +48,7 @@ def example(request):
 @pytest.fixture(scope="module")
 def script_page(browser):
     page = browser.new_page()
-    page.add_script_tag(content=as_widget.asset("notebook.js"))
+    page.add_script_tag(content=as_html.asset("notebook.js"))
     yield page
     page.close()
 
