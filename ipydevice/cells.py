@@ -29,7 +29,6 @@ PYTHON_MAGICS: dict[str, tuple[str, ...]] = {
     "timeit": ("<magic-timeit>",),
     "prun": ("<string>",),
     "capture": (),
-    "devicecheck": (),
 }
 
 _CELL_MAGIC = re.compile(r"%%(\w+)")
@@ -116,7 +115,7 @@ class CellHistory:
             return number not in (None, cell.number), cell.raw.strip() != text
 
         for cell in sorted(self._newest_first(), key=unlikely):
-            # A body that %%capture runs has the number of the next cell since IPython 9.9.
+            # A body that %%capture runs has the number of the next cell since IPython 9.8.
             if filename in self._names_of(cell, cell.number if number is None else number):
                 return cell
         return None

@@ -26,6 +26,7 @@ from ipydevice.requirements import torch_trouble
 if TYPE_CHECKING:
     from ipydevice.diagnosis import Diagnosis
     from ipydevice.postmortem import PostMortem
+    from ipydevice.report import CheckReport
 
 _HOOK = "_ipydevice_hook"  # on the shell: where its Hook stands, if there is one
 _MARK = "_ipydevice"  # on an exception: (n of the In [n] in which it was explained, number of its Diagnosis)
@@ -71,6 +72,7 @@ class Hook:
         self.shell = shell
         self.history = CellHistory.from_shell(shell)
         self.last: Diagnosis | None = None
+        self.checked: CheckReport | None = None  # what %%devicecheck has found since
         self._count = 0  # diagnoses so far
         self._started: list[Any] = []  # IPython's notes on the cells that are running: strings
         self._installed = False
@@ -133,7 +135,7 @@ class Hook:
         """`pre_run_cell`: on the way of every good cell, so it does nothing but note it down."""
         if info is None or not info.raw_cell:
             return
-        # IPython 9.9 counts a cell before it runs it, older ones afterwards; the display hook knows which.
+        # IPython 9.8 counts a cell before it runs it, older ones afterwards; the display hook knows which.
         number = self.shell.displayhook.prompt_count if info.store_history else self.shell.execution_count
         self.history.open(number, info.raw_cell, getattr(info, "cell_id", None))
         self._started.append(info)
@@ -156,11 +158,21 @@ class Hook:
     @contextmanager
     def _told(self, exc: BaseException | None, *, panel: bool = True) -> Iterator[None]:
         """The headline before what happens inside, the panel after it; neither for what is no device error."""
+        if exc is not None and panel:
+            self._attempt("closing the check", self._close_check, exc)
         found = self._begin(exc) if exc is not None and self._installed else None
         yield
         if found is not None and exc is not None:
             self._finish(found, exc, panel=panel)
         self._say_trouble()
+
+    def _close_check(self, exc: BaseException) -> None:
+        """What happens from now on, such as the formatting of the traceback, is not the checked cell's doing."""
+        from ipydevice.devicecheck import magic
+
+        checks = magic.of(self.shell)
+        if checks is not None:
+            checks.pause(exc)
 
     def explained(self, exc: BaseException) -> bool:
         """Whether `last` is about this exception."""
@@ -196,6 +208,7 @@ class Hook:
             self._told_requirements = True
             return
         self.last = self._attempt("diagnosing the error", found.finish)
+        self.checked = None
         if self.last is None:
             return
         if panel:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from ipydevice import hook, session, show
-from ipydevice.diagnosis import Diagnosis, Fix
-from ipydevice.forget import forget_error
-from ipydevice.show import insertion
+from ipydevice import hook
+from ipydevice.requirements import torch_trouble
+
+# Loading the extension costs a kernel's user time: the rest is imported when a magic is first used.
+if TYPE_CHECKING:
+    from ipydevice.diagnosis import Diagnosis, Fix
+    from ipydevice.report import CheckReport
 
 _SORTS = ("bytes", "name", "device")  # listing.SORTS; not imported, so that loading costs nothing
 
@@ -39,7 +42,7 @@ class DeviceMagics(Magics):
         if asked.virtual is not None:
             self._switch_virtual(asked.virtual)
             return
-        from ipydevice import listing
+        from ipydevice import listing, session, show
 
         try:
             found = listing.select(
@@ -68,6 +71,8 @@ class DeviceMagics(Magics):
         if asked.forget:
             if asked.number is not None or asked.apply:
                 raise UsageError("%devicefix --forget stands alone: first take the fix, then forget the error")
+            from ipydevice.forget import forget_error
+
             forget_error(self.shell)
             print("Forgotten: the tensors that the last error held can be freed; %debug and %tb have nothing to show.")
             return
@@ -78,19 +83,27 @@ class DeviceMagics(Magics):
         if diagnosis is None:
             print("There has been no device error in this session.")
         elif asked.number is None:
+            from ipydevice import show
+
             show.display(diagnosis)
         elif asked.apply:
             self._write(_chosen(diagnosis, asked.number), asked.number)
         else:
             self._offer(_chosen(diagnosis, asked.number), asked.number)
 
-    def _last_diagnosis(self) -> Diagnosis | None:
-        """Of the last error if it is a device error, else the one before."""
+    def _last_diagnosis(self) -> Diagnosis | CheckReport | None:
+        """Of a check that came after the last error; of the last error if it is a device error; else the one before."""
+        from ipydevice import session
+
         hung = hook.of(self.shell)
+        if hung is not None and hung.checked is not None:
+            return hung.checked
         return session.explain() or (None if hung is None else hung.last)
 
     def _offer(self, fix: Fix, number: str) -> None:
         """Print the fix, and put it into the next cell where the front end does that."""
+        from ipydevice.show import insertion
+
         texts = insertion.cells_of(fix, int(number))
         print(f"# {fix.title}" + (f" ({fix.note})" if fix.note else ""))
         print("\n\n".join(texts))
@@ -158,7 +171,7 @@ def unregister(shell: Any) -> None:
             del manager.magics["line"][name]
 
 
-def _chosen(diagnosis: Diagnosis, number: str) -> Fix:
+def _chosen(diagnosis: Diagnosis | CheckReport, number: str) -> Fix:
     if not number.isdecimal() or not 1 <= int(number) <= len(diagnosis.fixes):
         offered = len(diagnosis.fixes)
         known = "there is no fix for this error" if not offered else f"fixes are numbered 1 to {offered}"
@@ -167,7 +180,6 @@ def _chosen(diagnosis: Diagnosis, number: str) -> Fix:
 
 
 def _need_torch() -> None:
-    try:
-        session.need_torch()
-    except ImportError as error:
-        raise UsageError(str(error)) from None
+    trouble = torch_trouble()
+    if trouble is not None:
+        raise UsageError(trouble)

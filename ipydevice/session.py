@@ -23,7 +23,7 @@ def explain(exc: BaseException | None = None) -> Diagnosis | None:
     """
     if exc is not None and not issubclass(type(exc), BaseException):
         raise TypeError(f"explain() takes an exception, such as sys.last_value, but got {_called(exc)}")
-    need_torch()
+    _need_torch()
     shell = current_shell()
     hung = None if shell is None else hook.of(shell)
     if exc is None:
@@ -48,7 +48,7 @@ def inventory(namespace: Mapping[str, Any] | None = None) -> Inventory:
     """
     if namespace is not None and not isinstance(namespace, Mapping):
         raise TypeError(f"inventory() takes a mapping of names, such as globals(), but got {_called(namespace)}")
-    need_torch()
+    _need_torch()
 
     from ipydevice import listing
 
@@ -56,13 +56,6 @@ def inventory(namespace: Mapping[str, Any] | None = None) -> Inventory:
         return listing.list_namespace(namespace)
     shell = current_shell()
     return listing.list_namespace(workspace(shell), cells=texts(shell))
-
-
-def need_torch() -> None:
-    """Raise ImportError, with what to do, when there is no PyTorch to work with."""
-    trouble = torch_trouble()
-    if trouble is not None:
-        raise ImportError(trouble)
 
 
 def current_shell() -> Any:
@@ -81,6 +74,13 @@ def texts(shell: Any) -> list[str]:
     """The Python of the notebook's cells, in the order in which they last ran."""
     history = _history(shell)
     return [history.python(cell)[0] for cell in history.current()]
+
+
+def _need_torch() -> None:
+    """Raise ImportError, with what to do, when there is no PyTorch to work with."""
+    trouble = torch_trouble()
+    if trouble is not None:
+        raise ImportError(trouble)
 
 
 def _history(shell: Any) -> CellHistory:
