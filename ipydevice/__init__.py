@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ipydevice.devicecheck.check import check as check
     from ipydevice.diagnosis import Diagnosis as Diagnosis
     from ipydevice.diagnosis import Fix as Fix
     from ipydevice.diagnosis import Inventory as Inventory
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "check": "ipydevice.devicecheck.check",
     "explain": "ipydevice.session",
     "inventory": "ipydevice.session",
     "virtual_gpus": "ipydevice.virtual",
@@ -46,14 +48,18 @@ def __dir__() -> list[str]:
 def load_ipython_extension(shell: Any) -> None:
     """Called by ``%load_ext ipydevice``."""
     from ipydevice import hook, magics
+    from ipydevice.devicecheck import magic
 
     magics.register(shell)
+    magic.register(shell)
     hook.load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Called by ``%unload_ext ipydevice``; what others have hung in since stays."""
     from ipydevice import hook, magics
+    from ipydevice.devicecheck import magic
 
+    magic.unregister(shell)
     hook.unload(shell)
     magics.unregister(shell)

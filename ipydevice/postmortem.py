@@ -59,6 +59,11 @@ class PostMortem:
             self._failed("naming the culprit", error)
 
     @property
+    def finding(self) -> Any:
+        """What is known so far, with live objects in it (`diagnose.finding.Finding`); None after `finish`."""
+        return self._finding
+
+    @property
     def headline(self) -> str:
         """One line: what is where."""
         from ipydevice.diagnose.describe import describe_text, headline

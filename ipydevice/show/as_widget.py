@@ -76,7 +76,9 @@ def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> b
         }
         plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
     elif isinstance(view, CheckReport):
-        plain["failed"] = {"cell": view.cell, "cell_id": view.cell_id, "cell_source": view.cell_source}
+        # Several small tables, which need neither sorting nor filters: they stay as they are.
+        plain |= {"html": as_html.body(panel), "rows": [], "left": 0}
+        plain["failed"] = {"cell": view.cell, "cell_id": view.cell_id, "source": view.cell_source}
         plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import secrets
 import shutil
 import sys
 from dataclasses import replace
@@ -30,7 +29,7 @@ def publish(view: Diagnosis | Inventory | CheckReport, panel: Panel) -> None:
         width = shutil.get_terminal_size((100, 24)).columns
         print(printable(as_text.render(panel, width=width, color=_colored(shell)), sys.stdout))
         return
-    uid = secrets.token_hex(6)
+    uid = os.urandom(6).hex()
     shell.display_pub.publish(bundle(view, panel, uid))
     if takes_widgets():
         live = _live(view, panel, uid)

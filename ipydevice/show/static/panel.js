@@ -65,7 +65,7 @@ function addButtons(model, el, root, data) {
 /** Build the grid when it is first looked at; most panels are read without it. */
 function addTable(root, data) {
   const details = root.querySelector('.ipd-table');
-  if (!details) return;
+  if (!details || !data.rows.length) return;
   const build = () => {
     const plain = details.querySelector('.ipd-rows');
     if (details.open && plain) plain.replaceWith(deviceTable(data.rows, data.left));

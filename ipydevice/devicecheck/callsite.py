@@ -1,0 +1,132 @@
+"""Where in the user's code a call of torch stands, and its traceback as if nobody had watched."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from functools import cache
+from itertools import islice
+from types import CodeType, FrameType, TracebackType
+
+from ipydevice.diagnose.frames import OWN_FOLDER, Sources, is_library
+from ipydevice.diagnosis import Place
+
+_OVERRIDES = os.path.join("torch", "overrides.py")  # where a composite hands itself over to the mode
+_DEEPEST = 200  # frames looked at
+
+Key = tuple[tuple[CodeType, int], ...]
+
+
+@cache
+def is_user_file(file: str) -> bool:
+    """Whether code of this file name is the user's own, a cell's or a file's."""
+    if file.startswith(OWN_FOLDER) or is_library(file):
+        return False
+    return not file.startswith("<") or bool(linecache.getlines(file))
+
+
+def user_frames(frame: FrameType | None) -> list[FrameType]:
+    """The user's own frames from `frame` outwards, the innermost first."""
+    found: list[FrameType] = []
+    for _ in range(_DEEPEST):
+        if frame is None:
+            break
+        if is_user_file(frame.f_code.co_filename):
+            found.append(frame)
+        frame = frame.f_back
+    return found
+
+
+def key_of(frames: list[FrameType]) -> Key:
+    """The same for every run of the same call on the same way."""
+    return tuple((frame.f_code, frame.f_lasti) for frame in frames)
+
+
+def nearest(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the user's; None in a thread of a library's."""
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def place_of(code: CodeType, line: int, sources: Sources) -> Place:
+    """The line as the user wrote it."""
+    source = sources.of_code_file(code.co_filename)
+    function = None if code.co_name == "<module>" else code.co_name
+    if source is None:
+        return Place(file=code.co_filename, line=line, function=function)
+    cell = source.cell
+    return Place(
+        cell=None if cell is None else cell.number,
+        cell_id=None if cell is None else cell.cell_id,
+        file=source.file,
+        line=source.raw_line(line),
+        source=source.line_text(line),
+        function=function,
+    )
+
+
+def traceback_of(error: BaseException, caller: FrameType | None) -> TracebackType | None:
+    """The traceback that `error` would have had outside, without us and torch's way to us.
+
+    Caught inside, an exception knows only the frames below; those above are alive and are added.
+    """
+    steps: list[tuple[FrameType, int, int]] = []
+    frame = caller
+    while frame is not None and len(steps) < _DEEPEST:
+        steps.append((frame, frame.f_lasti, frame.f_lineno))
+        frame = frame.f_back
+    steps.reverse()
+    trace = error.__traceback__
+    while trace is not None:
+        steps.append((trace.tb_frame, trace.tb_lasti, trace.tb_lineno))
+        trace = trace.tb_next
+    built: TracebackType | None = None
+    for frame, lasti, line in reversed(_unwatched(steps)):
+        built = TracebackType(built, frame, lasti, line)
+    return built
+
+
+def cut_own_frames(error: BaseException) -> None:
+    """Take our frames out of the traceback of an exception that has left the checked code."""
+    trace = error.__traceback__
+    steps: list[tuple[FrameType, int, int]] = []
+    while trace is not None:
+        steps.append((trace.tb_frame, trace.tb_lasti, trace.tb_lineno))
+        trace = trace.tb_next
+    kept = _unwatched(steps)
+    if len(kept) == len(steps):
+        return
+    built: TracebackType | None = None
+    for frame, lasti, line in reversed(kept):
+        built = TracebackType(built, frame, lasti, line)
+    error.__traceback__ = built
+
+
+OWN_ROOM = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def _unwatched(steps: list[tuple[FrameType, int, int]]) -> list[tuple[FrameType, int, int]]:
+    """Without our frames, and without the first, interrupted run of a composite such as F.cross_entropy."""
+    kept: list[tuple[FrameType, int, int]] = []
+    for step in steps:
+        file = step[0].f_code.co_filename
+        if file.startswith(OWN_ROOM):
+            continue
+        if file.endswith(_OVERRIDES):
+            if kept and not is_user_file(kept[-1][0].f_code.co_filename):
+                kept.pop()
+            continue
+        kept.append(step)
+    return kept
+
+
+def span_of(code: CodeType, lasti: int) -> tuple[int, int, int, int] | None:
+    """Where the running expression stands: line, end line, columns in UTF-8 bytes (PEP 657)."""
+    found = next(islice(code.co_positions(), lasti // 2, None), None)
+    if found is None:
+        return None
+    line, end_line, column, end_column = found
+    if line is None or end_line is None or column is None or end_column is None:
+        return None
+    return line, end_line, column, end_column

@@ -1,0 +1,178 @@
+"""The mistakes met so far: one entry for each, however many calls, lines, layers or iterations it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+from ipydevice import placement
+from ipydevice.devicecheck import callsite
+from ipydevice.diagnose.evaluate import MISSING, Scope, value
+from ipydevice.diagnose.finding import Finding
+from ipydevice.diagnose.frames import Sources
+from ipydevice.diagnosis import Diagnosis, Place
+from ipydevice.report import CheckFinding
+
+# Causes that lie in how an object was built: many objects built by one line are one mistake.
+_BY_LINE = frozenset((
+    "plain_tensor_attribute", "module_in_plain_container", "module_built_in_forward", "module_added_after_move",
+    "optimizer_state", "derived_tensor_in_init", "stale_cache", "dp_replica_state",
+))  # fmt: skip
+
+
+@dataclass(eq=False)
+class Entry:
+    """One mistake."""
+
+    diagnosis: Diagnosis
+    stray_device: str | None
+    target: str | None
+    host_required: bool
+    count: int = 0
+    repaired: bool = True
+    repair: str = ""
+    lines: dict[tuple[CodeType, int], None] = field(default_factory=dict)  # where it stopped a call
+
+    def met(self, frames: list[FrameType]) -> None:
+        self.count += 1
+        if frames:
+            self.lines[frames[0].f_code, frames[0].f_lineno] = None
+
+
+class Ledger:
+    """Finds the entry that a failing call belongs to. Holds tensors, so drop it after the check."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._by_call: dict[Any, Entry] = {}
+        self._by_object: dict[int, Entry] = {}
+        self._held: list[Any] = []  # what `_by_object` names, so that no id is used twice
+        self._made_from: dict[int, Entry] = {}  # tensors out of which the stray of an entry was computed
+
+    def known(self, frames: list[FrameType], tensors: list[torch.Tensor]) -> Entry | None:
+        """The entry of a mistake that has been met before."""
+        for tensor in tensors:
+            entry = self._by_object.get(id(tensor))
+            if entry is not None and placement.device_of(tensor) == entry.stray_device:
+                return entry
+        entry = self._by_call.get(_call(frames, tensors))
+        if entry is not None:
+            return entry
+        return self._inside_stray_module(frames, tensors)
+
+    def _inside_stray_module(self, frames: list[FrameType], tensors: list[torch.Tensor]) -> Entry | None:
+        """In a module left behind, what it makes ``device=self.weight.device`` is left behind with it."""
+        for frame in frames:
+            first = frame.f_code.co_varnames[:1]
+            owner = frame.f_locals.get(first[0]) if first == ("self",) else None
+            entry = self._by_object.get(id(owner)) if owner is not None else None
+            if entry is not None and any(placement.device_of(t) == entry.stray_device for t in tensors):
+                return entry
+        return None
+
+    def add(
+        self, diagnosis: Diagnosis, finding: Finding | None, frames: list[FrameType], tensors: list[torch.Tensor]
+    ) -> Entry:
+        """The entry of a call that was diagnosed: a new one, or one whose mistake it turns out to be."""
+        entry = self._same_mistake(diagnosis, finding)
+        if entry is None:
+            stray = finding.stray if finding is not None else None
+            entry = Entry(
+                replace(diagnosis, placements=(), placements_left=0),
+                stray.device if stray is not None else None,
+                finding.target if finding is not None else None,
+                finding.host_required if finding is not None else False,
+            )
+            self.entries.append(entry)
+        self._by_call[_call(frames, tensors)] = entry
+        if finding is not None:
+            self._remember(finding, entry)
+        return entry
+
+    def _same_mistake(self, diagnosis: Diagnosis, finding: Finding | None) -> Entry | None:
+        key = _mistake(diagnosis)
+        for entry in self.entries:
+            if key is not None and _mistake(entry.diagnosis) == key:
+                return entry
+        if finding is None or finding.stray is None:
+            return None
+        for tensor in _ingredients(finding):
+            entry = self._by_object.get(id(tensor))
+            if entry is not None and entry.stray_device == finding.stray.device:
+                return entry
+        entry = self._made_from.get(id(finding.stray.value))
+        if entry is not None and entry.stray_device == finding.stray.device:  # met the child first, now the root
+            entry.diagnosis = replace(diagnosis, placements=(), placements_left=0)
+            return entry
+        return None
+
+    def _remember(self, finding: Finding, entry: Entry) -> None:
+        stray = finding.stray
+        if stray is None:
+            return
+        if stray.known:
+            self._hold(stray.value, entry)
+            if placement.is_module(stray.value):
+                for module in torch.nn.Module.modules(stray.value):
+                    self._hold(module, entry)
+                for found in placement.walk(stray.value, limit=100_000):
+                    if placement.device_of(found.value) == stray.device:
+                        self._hold(found.value, entry)
+        for tensor in _ingredients(finding):
+            self._held.append(tensor)
+            self._made_from.setdefault(id(tensor), entry)
+
+    def _hold(self, thing: Any, entry: Entry) -> None:
+        if placement.is_tensor(thing) or placement.is_module(thing):
+            self._held.append(thing)
+            self._by_object.setdefault(id(thing), entry)
+
+    def findings(self, sources: Sources) -> tuple[CheckFinding, ...]:
+        """All entries as strings."""
+        return tuple(
+            CheckFinding(entry.diagnosis, tuple(_places(entry, sources)), entry.count, entry.repaired, entry.repair)
+            for entry in self.entries
+        )
+
+
+def _places(entry: Entry, sources: Sources) -> list[Place]:
+    found = [callsite.place_of(code, line, sources) for code, line in entry.lines]
+    return list(dict.fromkeys(found))
+
+
+def _call(frames: list[FrameType], tensors: list[torch.Tensor]) -> Any:
+    """The same call with operands on the same devices; parameters are told apart, the rest comes and goes."""
+    return callsite.key_of(frames), tuple(
+        (placement.device_of(tensor), id(tensor) if placement.is_parameter(tensor) else None) for tensor in tensors
+    )
+
+
+def _mistake(diagnosis: Diagnosis) -> Any:
+    """What two diagnoses of one mistake have in common; None where that cannot be told."""
+    origin = diagnosis.origin
+    if origin is None or diagnosis.culprit is None:
+        return None
+    where = (origin.cell, origin.file, origin.line)
+    if diagnosis.cause in _BY_LINE:
+        return diagnosis.cause, where
+    return diagnosis.cause, where, diagnosis.culprit.expression, diagnosis.culprit.device
+
+
+def _ingredients(finding: Finding) -> Iterable[Any]:
+    """Live tensors that the stray was computed from, by the expressions on its way: `labels` of `labels > 0`."""
+    import ast
+
+    assert finding.stray is not None
+    for step in finding.chain:
+        if step.value is None or step.site.frame is None or isinstance(step.value, ast.Name):
+            continue
+        scope = Scope.of_frame(step.site.frame)
+        for node in ast.walk(step.value):
+            if isinstance(node, ast.Name):
+                live = value(node, scope)
+                if live is not MISSING and placement.is_tensor(live) and live is not finding.stray.value:
+                    yield live

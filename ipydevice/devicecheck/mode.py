@@ -1,0 +1,124 @@
+"""The torch function mode of a check: lets every call run, and acts when one fails or moves something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+
+from ipydevice.devicecheck.watched import Watched
+
+NOT_MENDED = object()
+
+
+class Listener(Protocol):
+    """Who is told."""
+
+    def mend(
+        self, error: Exception, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], numbers: Numbers | None
+    ) -> Any:
+        """The result of the call after all, or NOT_MENDED."""
+
+    def moved(self, watched: Watched, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """A call of the table has worked."""
+
+    def ran(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """Any call has worked; asked for only where a device is expected."""
+
+
+class Watch(TorchFunctionMode):
+    """Sees the user's calls as they are written: inside of an ``F.*`` function, and of us, it is off."""
+
+    def __init__(self, listener: Listener, watched: dict[Any, Watched]) -> None:
+        super().__init__()
+        self.listener = listener
+        self.calls = 0
+        self.paused = False  # while a check inside this one is listening
+        self._watched = watched.get
+
+    # The way of every good call: one look into a dictionary on top of what any mode costs.
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.calls += 1
+        if self._watched(func) is not None:
+            return self._look(func, args, kwargs or {})
+        try:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        except Exception as error:  # noqa: BLE001  (raised again unless it is one of ours)
+            if self.paused:
+                raise
+            result = self.listener.mend(error, func, args, kwargs or {}, None)
+            if result is NOT_MENDED:
+                raise
+            return result
+
+    def _look(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.paused:
+            return func(*args, **kwargs)
+        watched = self._watched(func)
+        assert watched is not None
+        numbers = Numbers() if watched.draws else None
+        try:
+            result = func(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001
+            result = self.listener.mend(error, func, args, kwargs, numbers)
+            if result is NOT_MENDED:
+                raise
+            return result
+        if watched.measure is not None:
+            self.listener.moved(watched, args, kwargs, result)
+        return result
+
+    def remove(self) -> None:
+        """Leave this thread's stack of modes, from under modes that the code has left there."""
+        above: list[Any] = []
+        stack = _get_current_function_mode_stack()
+        if not any(mode is self for mode in stack):
+            return
+        while True:
+            mode = _pop_mode()
+            if mode is self:
+                break
+            above.append(mode)
+        for mode in reversed(above):
+            _push_mode(mode)
+
+
+class ExpectingWatch(Watch):
+    """Also tells of every call that works: for ``%%devicecheck cuda:0``."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = super().__torch_function__(func, types, args, kwargs)
+        if not self.paused:
+            self.listener.ran(func, args, kwargs or {}, result)
+        return result
+
+
+class Numbers:
+    """The state of the random numbers before a composite call, for a second attempt."""
+
+    def __init__(self) -> None:
+        self._host = torch.get_rng_state()
+        self._cards = torch.cuda.get_rng_state_all() if _has_real_cards() else []
+
+    def restore(self) -> None:
+        torch.set_rng_state(self._host)
+        if self._cards:
+            torch.cuda.set_rng_state_all(self._cards)
+
+
+def _has_real_cards() -> bool:
+    # `is_initialized` is True for virtual cards too, whose numbers all come from the host's generator
+    return bool(torch._C._cuda_getDeviceCount()) and torch.cuda.is_initialized() if _built_with_cuda() else False
+
+
+def _built_with_cuda() -> bool:
+    return hasattr(torch._C, "_cuda_getDeviceCount")
+
+
+Factory = Callable[[], Watch]

@@ -1,0 +1,181 @@
+"""Copies between devices and waits for a device, by the line of the user's that makes them."""
+
+from __future__ import annotations
+
+import ast
+import weakref
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.devicecheck import callsite
+from ipydevice.devicecheck.watched import HOST, Facts, Watched
+from ipydevice.diagnose import locate
+from ipydevice.diagnose.frames import Sources
+from ipydevice.diagnosis import Place
+from ipydevice.report import Transfer
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@dataclass(eq=False, slots=True)
+class _Site:
+    """One way on which one call of the user's is reached."""
+
+    watched: Watched
+    facts: tuple[str, str, str]  # kind, source, target
+    chain: list[tuple[CodeType, int, int]]  # the user's frames, the innermost first: code, instruction, line
+    shape: tuple[int, ...] | None
+    dtype: str | None
+    count: int = 0
+    bytes: int = 0
+    first: Any = None  # weak: the tensor of the first time
+    same: bool = True  # it was that tensor each time
+    non_blocking: bool = True
+    module: bool = False  # Module.to(): many tensors in one call
+
+
+class TransferLog:
+    """Counts while the code runs and reads the sources afterwards."""
+
+    def __init__(self) -> None:
+        self._sites: dict[Any, _Site] = {}
+
+    def note(self, watched: Watched, facts: Facts, kwargs: dict[str, Any], caller: FrameType | None) -> None:
+        """One call of torch has moved something."""
+        frame = callsite.nearest(caller)
+        if frame is None:
+            return
+        key = frame.f_code, frame.f_lasti, watched.call, facts.source, facts.target
+        site = self._sites.get(key)
+        if site is None:
+            frames = callsite.user_frames(frame)
+            chain = [(f.f_code, f.f_lasti, f.f_lineno) for f in frames]
+            shape, dtype = placement.shape_of(facts.tensor), placement.dtype_of(facts.tensor)
+            site = self._sites[key] = _Site(watched, facts[:3], chain, shape, dtype, first=weakref.ref(facts.tensor))
+            site.module = _inside_module_move(caller)
+        elif site.first() is not facts.tensor:
+            site.same = False
+        site.count += 1
+        site.bytes += facts.bytes
+        site.non_blocking = site.non_blocking and bool(kwargs.get("non_blocking"))
+
+    def absorb(self, other: TransferLog) -> None:
+        """Take over what a check inside this one has counted."""
+        for key, site in other._sites.items():
+            mine = self._sites.setdefault(key, site)
+            if mine is not site:
+                mine.count += site.count
+                mine.bytes += site.bytes
+                mine.same = False
+
+    def transfers(self, sources: Sources) -> tuple[Transfer, ...]:
+        """By line: first those in loops, then as they were met."""
+        found = [_transfer(site, sources) for site in self._sites.values()]
+        return tuple(sorted(found, key=lambda each: not each.loop))
+
+
+def _transfer(site: _Site, sources: Sources) -> Transfer:
+    code, lasti, line = site.chain[0]
+    kind, origin, target = site.facts
+    loop = any(_in_loop(*step, sources) for step in site.chain)
+    return Transfer(
+        place=callsite.place_of(code, line, sources),
+        kind="copy" if kind == "copy" else "sync",
+        call=site.watched.call,
+        expression=_written(code, lasti, line, sources),
+        source=origin,
+        target=target,
+        count=site.count,
+        bytes=site.bytes,
+        shape=site.shape,
+        dtype=site.dtype,
+        explicit=site.watched.explicit,
+        loop=loop,
+        advice=_advice(site) if loop else "",
+    )
+
+
+def _node(code: CodeType, lasti: int, line: int, sources: Sources) -> tuple[Any, ast.AST | None]:
+    source = sources.of_code_file(code.co_filename)
+    if source is None:
+        return None, None
+    return source, locate.running(source, line, callsite.span_of(code, lasti))
+
+
+def _written(code: CodeType, lasti: int, line: int, sources: Sources) -> str:
+    """The call as written, short enough for a table."""
+    source, node = _node(code, lasti, line, sources)
+    if source is None:
+        return ""
+    if isinstance(node, (ast.If, ast.While)):
+        return f"{type(node).__name__.lower()} {source.segment(node.test)}"
+    if isinstance(node, ast.expr):
+        text: str = source.segment(node)
+        return text if len(text) <= 60 else text[:59] + "…"
+    place: Place = callsite.place_of(code, line, sources)
+    return place.source
+
+
+def _in_loop(code: CodeType, lasti: int, line: int, sources: Sources) -> bool:
+    """Whether this frame's own code repeats the call; a loop outside of its function is the caller's."""
+    source, node = _node(code, lasti, line, sources)
+    if source is None or node is None:
+        return False
+    inner = node
+    for outer in source.ancestors(node):
+        if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            return False
+        if isinstance(outer, _LOOPS) and not _once(outer, inner):
+            return True
+        inner = outer
+    return isinstance(node, (ast.While, ast.For))
+
+
+def _once(loop: ast.AST, part: ast.AST) -> bool:
+    """What stands in the head of a ``for`` or below its ``else`` runs once."""
+    if isinstance(loop, (ast.For, ast.AsyncFor)):
+        return part is loop.iter or part in loop.orelse
+    return isinstance(loop, ast.While) and part in loop.orelse
+
+
+def _inside_module_move(caller: FrameType | None) -> bool:
+    """``model.to(device)``: torch walks over the parameters."""
+    frame, depth = caller, 0
+    while frame is not None and depth < 6 and not callsite.is_user_file(frame.f_code.co_filename):
+        if frame.f_code.co_name == "_apply":
+            return True
+        frame, depth = frame.f_back, depth + 1
+    return False
+
+
+def _advice(site: _Site) -> str:
+    """What saves it, for something that a loop repeats."""
+    kind, origin, target = site.facts
+    call = site.watched.call
+    if site.module:
+        return "move the module once, before the loop"
+    if kind == "copy" and site.count > 1 and site.same:
+        return "the same tensor each time: move it once, before the loop"
+    if call == "indexing" or (call == "assignment" and kind == "sync"):
+        if kind == "copy":
+            return f"make the index on {target}"
+        return "counting a mask makes the host wait: torch.where() keeps the work on the device"
+    if kind == "copy" and origin in HOST:
+        if call in ("torch.tensor()", ".new_tensor()"):
+            return "build the tensor once before the loop, or from tensors that are on the device"
+        if site.non_blocking:
+            return ""
+        return "DataLoader(pin_memory=True) and .to(device, non_blocking=True) let the copy run beside the work"
+    if kind == "copy" and target in HOST:
+        return "keep the results on the device and copy them once, after the loop"
+    if kind == "copy":
+        return "from card to card each time: let both steps live on one card"
+    if call in (".item()", "float()", "int()", ".tolist()", "format()"):
+        return "add up on the device (total += loss.detach()) and read it once, after the loop"
+    if call in ("if tensor", "in tensor", "equal()", "allclose()", "is_nonzero()"):
+        return "the host waits to decide: test every n-th step, or use torch.where()"
+    if call == "print()":
+        return "print every n-th step"
+    return "its size depends on values, so the host waits: a mask or torch.where() keeps the work on the device"
