@@ -55,7 +55,9 @@ def apply(cells: Sequence[Mapping[str, Any]], fix: Fix | Mapping[str, Any]) -> t
 def _read(fix: Fix | Mapping[str, Any]) -> tuple[list[CellDict], list[CellDict], str | None]:
     if isinstance(fix, Fix):
         edits = [
-            {"cell": e.cell, "cell_id": e.cell_id, "before": e.before, "after": e.after} for e in fix.edits if not e.file
+            {"cell": e.cell, "cell_id": e.cell_id, "before": e.before, "after": e.after}
+            for e in fix.edits
+            if not e.file
         ]
         rerun = [{"cell": r.cell, "cell_id": r.cell_id, "source": r.source} for r in fix.rerun]
         return edits, rerun, fix.setup
@@ -63,9 +65,7 @@ def _read(fix: Fix | Mapping[str, Any]) -> tuple[list[CellDict], list[CellDict],
     return edits, [dict(r) for r in fix.get("rerun", ())], fix.get("setup")
 
 
-def _find(
-    cells: Sequence[Mapping[str, Any]], number: Any, cell_id: Any, source: str, taken: set[int]
-) -> int | None:
+def _find(cells: Sequence[Mapping[str, Any]], number: Any, cell_id: Any, source: str, taken: set[int]) -> int | None:
     if cell_id is not None:
         for index, cell in enumerate(cells):
             if cell.get("cell_id") == cell_id:

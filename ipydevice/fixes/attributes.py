@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.fixes import classes, moves
+from ipydevice.fixes import classes, moves, origins
 from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.modules import workspace_device
 from ipydevice.fixes.names import bound, last_name, root
 from ipydevice.placement.kinds import attributes
 from ipydevice.placement.tensors import read
-
 
 # -- buffers ------------------------------------------------------------------------------------
 
@@ -44,6 +45,12 @@ def owners(ctx: Context) -> Iterator[tuple[Any, str]]:
         first = stray.attribute.replace("[", ".").split(".")[0]
         seen.add(id(stray.owner))
         yield stray.owner, first
+    behind = moves.stray_owner(ctx)
+    if behind is not None and id(behind) not in seen and not placement.is_tensor(behind):
+        last = re.findall(r"\.(\w+)(?:\[[^.]*\])?$", stray.path or "")
+        if last:
+            seen.add(id(behind))
+            yield behind, last[0]
     node = stray.site.node
     while isinstance(node, (ast.Subscript, ast.Call)):
         node = node.value if isinstance(node, ast.Subscript) else node.func
@@ -54,39 +61,81 @@ def owners(ctx: Context) -> Iterator[tuple[Any, str]]:
 
 
 def as_buffer(ctx: Context, owner: Any, attribute: str) -> Proposal | None:
-    """``self.pe = expr`` in ``__init__`` becomes ``self.register_buffer("pe", expr)``."""
+    """``self.pe = expr`` in ``__init__`` becomes ``self.register_buffer("pe", expr)``, and its like beside it."""
+    first = _may_be_buffer(ctx, owner, attribute)
+    if first is None:
+        return None
+    chosen = {attribute: first}
+    for other, live in list(attributes(owner).items()):
+        if other != attribute and ctx.strays_like(live):
+            setting = _may_be_buffer(ctx, owner, other)
+            if setting is not None and setting.site.source.text == first.site.source.text:
+                chosen[other] = setting
+    source = first.site.source
+    draft = ctx.draft(source)
+    tails: dict[str, str] = {}
+    done: list[ast.stmt] = []
+    for setting in chosen.values():
+        if not any(setting.statement is statement for statement in done):
+            done.append(setting.statement)
+            _register(draft, setting, chosen, tails)
+    path, device = classes.path_of(ctx, owner), workspace_device(ctx)
+    repair = None
+    if path is not None and device is not None:
+        repair = "\n".join(
+            f'{path}.register_buffer("{name}", {path}.__dict__.pop("{name}").to({device}){tails[name]})'
+            for name in chosen
+        )
+    listed = " and ".join(f"self.{name}" for name in chosen)
+    kept = [name for name, tail in tails.items() if not tail]
+    return Proposal(
+        f"make {listed} {'a buffer, which moves' if len(chosen) == 1 else 'buffers, which move'} with the module",
+        [draft],
+        live=repair,
+        note=f"the checkpoint gets {', '.join(kept)}; persistent=False keeps it out"
+        if kept
+        else "persistent=False: it is computed anew, so checkpoints keep their keys",
+    )
+
+
+def _may_be_buffer(ctx: Context, owner: Any, attribute: str) -> classes.Setting | None:
+    """The statement in ``__init__`` that sets the attribute, where it may become a buffer."""
     live = attributes(owner).get(attribute, MISSING)
     if not placement.is_tensor(live) or placement.is_parameter(live) or classes.has_class_attribute(owner, attribute):
         return None
     settings = classes.settings(ctx, owner, attribute)
-    if not settings:
-        return None
-    first = settings[0]
-    if first.method.name != "__init__" or not first.whole or not classes.after_super(first):
+    first = settings[0] if settings else None
+    if first is None or first.method.name != "__init__" or not classes.after_super(first):
         return None
     if read(live, "grad_fn") is not None:
         return None  # computed from parameters: a buffer would keep the old graph
-    empty = isinstance(first.value, ast.Constant) and first.value.value is None
-    source = first.site.source
-    computed = not empty and not _is_argument(first) and not classes.is_random(first.method, source)
-    tail = ", persistent=False" if computed or empty else ""
-    draft = ctx.draft(source)
-    target = source.segment(_target(first))
-    base = target.rsplit(".", 1)[0]
-    name = classes.quote(source, attribute)
-    draft.replace_statement(first.statement, f"{base}.register_buffer({name}, {draft.segment(first.value)}{tail})")
-    path, device = classes.owner_path(ctx), workspace_device(ctx)
-    repair = None
-    if path is not None and device is not None:
-        repair = f'{path}.register_buffer("{attribute}", {path}.__dict__.pop("{attribute}").to({device}){tail})'
-    return Proposal(
-        f"make {target} a buffer, which moves with the module",
-        [draft],
-        live=repair,
-        note="persistent=False: it is computed anew, so checkpoints keep their keys"
-        if tail
-        else f'the checkpoint gets the key "{attribute}"; persistent=False keeps it out',
-    )
+    return first
+
+
+def _register(
+    draft: Draft, setting: classes.Setting, chosen: dict[str, classes.Setting], tails: dict[str, str]
+) -> None:
+    """Rewrite one assignment, of one attribute or of a tuple of them."""
+    source = setting.site.source
+    target, value = _target(setting), setting.statement.value
+    assert value is not None
+    pairs = [(target, value)]
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        pairs = list(zip(target.elts, value.elts, strict=True))
+    lines = []
+    for one, part in pairs:
+        name = last_name(one)
+        if name not in chosen or not isinstance(one, ast.Attribute):
+            lines.append(f"{source.segment(one)} = {draft.segment(part)}")
+            continue
+        empty = isinstance(part, ast.Constant) and part.value is None
+        computed = not empty and not _is_argument(setting, part) and not classes.is_random(setting.method, source)
+        tails[name] = ", persistent=False" if computed or empty else ""
+        key = classes.quote(source, name)
+        lines.append(f"{source.segment(one.value)}.register_buffer({key}, {draft.segment(part)}{tails[name]})")
+    for line in reversed(lines[1:]):
+        draft.after(setting.statement, line)
+    draft.replace_statement(setting.statement, lines[0])
 
 
 def _target(setting: classes.Setting) -> ast.expr:
@@ -94,10 +143,10 @@ def _target(setting: classes.Setting) -> ast.expr:
     return statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
 
 
-def _is_argument(setting: classes.Setting) -> bool:
+def _is_argument(setting: classes.Setting, value: ast.expr) -> bool:
     """Is the value handed in, so that only a checkpoint could bring it back?"""
     names = {a.arg for a in setting.method.args.args[1:]} | {a.arg for a in setting.method.args.kwonlyargs}
-    return root(setting.value) in names and not isinstance(setting.value, ast.Call)
+    return root(value) in names and not isinstance(value, ast.Call)
 
 
 # -- plain objects ------------------------------------------------------------------------------
@@ -138,9 +187,7 @@ def _named(ctx: Context, owner: Any) -> tuple[str, Site, ast.stmt] | None:
             for statement in source.tree.body:
                 if cell is ctx.work.failed and _holds(statement, ctx.failed_statement):
                     break
-                if name in bound([statement]):
-                    last = (name, Site(source, statement), statement)
-                elif last is not None and _fills(statement, name, fillers):
+                if name in bound([statement]) or (last is not None and _fills(statement, name, fillers)):
                     last = (name, Site(source, statement), statement)
         if last is not None:
             return last
@@ -320,6 +367,11 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
     stray = ctx.stray
     if stray is None:
         return
+    near = origins.near(ctx)
+    if near is not None:  # the optimizer's own step() makes it
+        made = moves.where_made(ctx, near)
+        if made is not None:
+            yield made
     name = _optimizer_name(ctx)
     if name is None:
         for owner, _ in owners(ctx):
@@ -413,9 +465,11 @@ def _last_move(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
     for cell in reversed(ctx.work.order):
         source = classes.cell_source(ctx, cell)
         for statement in reversed(source.tree.body):
-            if cell is ctx.work.failed and statement.lineno >= getattr(ctx.failed_statement, "lineno", 0):
+            if cell is ctx.work.failed and (statement.end_lineno or 0) >= getattr(ctx.failed_statement, "lineno", 0):
                 continue
             for node in ast.walk(statement):
+                if _fills_state(node, base) and _knows(ctx, Site(source, statement), statement, name):
+                    return Site(source, statement), statement
                 if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                     continue
                 loads = node.func.attr == "load_state_dict" and root(node.func) == base
@@ -426,7 +480,14 @@ def _last_move(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
     return None
 
 
-# -- one optimizer, one tensor ------------------------------------------------------------------
+def _fills_state(node: ast.AST, base: str) -> bool:
+    """``optimizer.state[p] = ...``"""
+    if not (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and root(node) == base):
+        return False
+    return any(isinstance(n, ast.Attribute) and n.attr == "state" for n in ast.walk(node))
+
+
+# -- values derived from parameters ------------------------------------------------------------------
 
 
 def derived_in_init(ctx: Context) -> Iterator[Proposal]:
@@ -453,7 +514,11 @@ def _computed_at_use(ctx: Context, owner: Any, attribute: str) -> Proposal | Non
     names = {n.id for n in ast.walk(setting.value) if isinstance(n, ast.Name)}
     local = bound(setting.method.body) | {a.arg for a in setting.method.args.args}
     held = {member.path.removeprefix(".") for member in placement.members(owner)} | set(attributes(owner))
-    needed = {n.attr for n in ast.walk(setting.value) if isinstance(n, ast.Attribute) and root(n) == "self" and isinstance(n.value, ast.Name)}
+    needed = {
+        n.attr
+        for n in ast.walk(setting.value)
+        if isinstance(n, ast.Attribute) and root(n) == "self" and isinstance(n.value, ast.Name)
+    }
     if (names - {"self"}) & local or not needed or not setting.whole:
         return None
     live = attributes(owner).get(attribute)
@@ -471,8 +536,15 @@ def _computed_at_use(ctx: Context, owner: Any, attribute: str) -> Proposal | Non
         if method is setting.method:
             continue
         for use in ast.walk(method):
-            if isinstance(use, ast.Attribute) and use.attr == attribute and isinstance(use.ctx, ast.Load) and root(use) == "self":
-                draft.replace(use, code if isinstance(setting.value, (ast.Call, ast.Attribute, ast.Name)) else f"({code})")
+            if (
+                isinstance(use, ast.Attribute)
+                and use.attr == attribute
+                and isinstance(use.ctx, ast.Load)
+                and root(use) == "self"
+            ):
+                draft.replace(
+                    use, code if isinstance(setting.value, (ast.Call, ast.Attribute, ast.Name)) else f"({code})"
+                )
                 used = True
     if not used:
         return None

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
-from ipydevice.diagnose.finding import Site, Step
+from ipydevice.diagnose.finding import Site
 from ipydevice.fixes import classes, moves
 from ipydevice.fixes.context import Context, Proposal
-from ipydevice.fixes.names import last_name, root
+from ipydevice.fixes.names import last_name
 
 HELPER = '''def move_to(batch, device):
     """The batch with every tensor in it on the device, whatever it is made of."""
@@ -52,7 +52,67 @@ def whole_batch(ctx: Context) -> Iterator[Proposal]:
     draft = ctx.draft(site.source)
     draft.before(outer, HELPER)
     draft.top_of(block, f"{name} = move_to({name}, {device})")
-    yield Proposal(f"move the whole of {name}, whatever it is made of", [draft], note="also what this code does not use")
+    yield Proposal(
+        f"move the whole of {name}, whatever it is made of", [draft], note="also what this code does not use"
+    )
+
+
+def deeper(ctx: Context) -> Iterator[Proposal]:
+    """A helper that moves the top level only goes deeper; a class whose ``to`` forgets one member moves it."""
+    yield from _forgotten_member(ctx)
+    for step in ctx.chain:
+        source = step.site.source
+        function = source.function(step.site.node)
+        if step.how != "return" or not isinstance(function, ast.FunctionDef) or len(function.args.args) < 2:
+            continue
+        for node in ast.walk(step.site.node):
+            match node:
+                case ast.DictComp(value=ast.IfExp(test=test, body=body, orelse=ast.Name(id=name) as other)) if (
+                    _tests_tensor(test) and _is_move(body) and _nested_dict(ctx)
+                ):
+                    device = function.args.args[1].arg
+                    draft = ctx.draft(source)
+                    draft.replace(other, f"{function.name}({name}, {device}) if isinstance({name}, dict) else {name}")
+                    yield Proposal(f"let {function.name} move what is deeper inside as well", [draft])
+                    return
+
+
+def _tests_tensor(test: ast.expr) -> bool:
+    return isinstance(test, ast.Call) and last_name(test.func) in ("isinstance", "is_tensor", "hasattr")
+
+
+def _is_move(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and last_name(node.func) in ("to", "cuda")
+
+
+def _nested_dict(ctx: Context) -> bool:
+    """Is the stray an item of a dict in the dict?"""
+    stray = ctx.stray
+    return stray is not None and stray.member.count("[") >= 2 and stray.member.endswith("']")
+
+
+def _forgotten_member(ctx: Context) -> Iterator[Proposal]:
+    """``self.batch = self.batch.to(device)`` beside its like in the class's own ``to``."""
+    stray = ctx.stray
+    if stray is None or stray.owner is None or not stray.attribute.isidentifier():
+        return
+    for source, node in classes.class_nodes(ctx, stray.owner):
+        for method in node.body:
+            if not (isinstance(method, ast.FunctionDef) and method.name in ("to", "cuda", "to_device", "move")):
+                continue
+            for statement in reversed(method.body):
+                if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)):
+                    continue
+                target, call = statement.targets[0], statement.value
+                if isinstance(target, ast.Attribute) and _is_move(call) and source.segment(target.value) == "self":
+                    new, old = f"self.{stray.attribute}", source.segment(target)
+                    text = source.segment(call)
+                    if not text.startswith(old) or new == old:
+                        continue
+                    draft = ctx.draft(source)
+                    draft.after(statement, f"{new} = {new}{text[len(old) :]}")
+                    yield Proposal(f"move {stray.attribute} in {node.name}.{method.name}, beside the others", [draft])
+                    return
 
 
 def _batch(ctx: Context) -> tuple[Site, str, list[ast.stmt]] | None:
@@ -147,6 +207,3 @@ def _without_moves(ctx: Context, source, area: ast.AST):  # type: ignore[no-unty
                 draft.replace(keyword.value, '"cpu"')
                 done = True
     return draft if done else None
-
-
-__all__ = ["Step", "host_dataset", "last_name", "list_at_use", "root", "whole_batch"]

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING
-from ipydevice.diagnose.finding import Site, Step
-from ipydevice.fixes import attributes, batches, host, literals, meta, modules, moves
+from ipydevice.fixes import absent, attributes, batches, bindings, host, literals, meta, modules, moves, origins
 from ipydevice.fixes.context import Context, Proposal
-from ipydevice.fixes.factories import fresh
 from ipydevice.fixes.names import root
 
 Repairs = Callable[[Context], Iterator[Proposal]]
@@ -29,7 +25,7 @@ def left_behind(ctx: Context) -> Iterator[Proposal]:
             break
         if step.how == "argument":
             yield from _one(moves.beside_other_arguments(ctx))
-    near = _near_origin(ctx)
+    near = origins.near(ctx)
     if near is not None:
         yield from _one(moves.where_made(ctx, near))
     passed = [step for step in ctx.chain if step.how == "argument"]
@@ -40,41 +36,6 @@ def left_behind(ctx: Context) -> Iterator[Proposal]:
         yield from _origins(ctx)
 
 
-def _near_origin(ctx: Context) -> Step | None:
-    """The step that makes the value, where nothing else needs it on the host."""
-    for step in reversed(ctx.chain):
-        value = step.value if isinstance(step.value, ast.expr) else None
-        statement = step.site.source.statement(step.site.node)
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and step.how in ("assignment", "attribute"):
-            value = statement.value
-        if step.how == "expression" and isinstance(step.site.node, ast.expr):
-            value = step.site.node
-        if value is None or not fresh(value, ctx.scope(step.site)):
-            continue
-        if isinstance(statement, ast.Assign) and _shared(ctx, step, statement):
-            continue
-        if _is_tensor_step(ctx, step, statement):
-            return step
-    return None
-
-
-def _is_tensor_step(ctx: Context, step: Step, statement: ast.stmt | None) -> bool:
-    """Is what the step binds a tensor, and not a loader or dataset that holds many?"""
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets[0].elts if isinstance(statement.targets[0], ast.Tuple) else statement.targets
-        lives = [ctx.value(Site(step.site.source, target, step.site.frame)) for target in targets]
-        return all(live is MISSING or placement.is_tensor(live) for live in lives)
-    return step.how in ("expression", "item", "return")
-
-
-def _shared(ctx: Context, step: Step, statement: ast.Assign) -> bool:
-    """Is a global name of the statement also wanted on the host?"""
-    if any(True for _ in ctx.work.functions(step.site.source, statement)):
-        return False
-    names = [n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
-    return any(moves.wanted_on_host(ctx, name) for name in names)
-
-
 def _origins(ctx: Context) -> Iterator[Proposal]:
     for step in reversed(ctx.chain):
         if step.how in ("assignment", "expression", "item", "return", "attribute"):
@@ -83,7 +44,7 @@ def _origins(ctx: Context) -> Iterator[Proposal]:
 
 def fresh_tensor(ctx: Context) -> Iterator[Proposal]:
     """``device=`` in the call that makes it."""
-    near = _near_origin(ctx)
+    near = origins.near(ctx)
     if near is not None:
         yield from _one(moves.where_made(ctx, near))
     yield from _one(moves.where_used(ctx))
@@ -109,9 +70,17 @@ def left_model(ctx: Context) -> Iterator[Proposal]:
     stray = ctx.stray
     if stray is not None and not _has_module(ctx):
         yield from attributes.plain_attribute(ctx)
+        yield from _named(ctx)
         yield from left_behind(ctx)
         return
     yield from modules.module_left_behind(ctx)
+    yield from _named(ctx)
+
+
+def _named(ctx: Context) -> Iterator[Proposal]:
+    """Where the stray's own name in the workspace is bound."""
+    for step in bindings.of_path(ctx):
+        yield from _one(moves.where_made(ctx, step))
 
 
 def _has_module(ctx: Context) -> bool:
@@ -128,6 +97,8 @@ def framework_moved(ctx: Context) -> Iterator[Proposal]:
 def shadow(ctx: Context) -> Iterator[Proposal]:
     """An averaged copy: a module, or tensors in an object."""
     if _has_module(ctx) and ctx.stray is not None and ctx.stray.via != "attribute":
+        if not placement.is_module(ctx.stray.value):  # one of its parameters, met in a loop
+            yield from _one(modules.above_the_use(ctx))
         yield from modules.module_left_behind(ctx)
     yield from attributes.plain_attribute(ctx)
     yield from left_behind(ctx)
@@ -137,7 +108,10 @@ def state(ctx: Context) -> Iterator[Proposal]:
     """A hidden state, kept on an object or made on the spot."""
     yield from attributes.kept_state(ctx)
     if not list(attributes.owners(ctx)):
-        yield from fresh_tensor(ctx)
+        near = origins.near(ctx)
+        if near is not None:
+            yield from _one(moves.where_made(ctx, near))
+        yield from origins.made_by_functions(ctx)
     yield from left_behind(ctx)
 
 
@@ -168,11 +142,10 @@ def anything(ctx: Context) -> Iterator[Proposal]:
 BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "input_not_moved": (left_behind, batches.whole_batch),
     "label_not_moved": (left_behind, batches.whole_batch),
-    "nested_batch_partly_moved": (batches.whole_batch, left_behind),
-    "nested_batch": (batches.whole_batch, left_behind),
+    "nested_batch_partly_moved": (batches.deeper, batches.whole_batch, left_behind, attributes.plain_attribute),
     "cuda_in_dataset": (batches.host_dataset, left_behind),
     "fresh_tensor_no_device": (fresh_tensor,),
-    "plain_tensor_attribute": (attributes.plain_attribute, left_behind),
+    "plain_tensor_attribute": (attributes.plain_attribute, _named, left_behind),
     "derived_tensor_in_init": (attributes.derived_in_init, left_behind),
     "module_in_plain_container": (modules.plain_container,),
     "model_not_moved": (left_model,),
@@ -201,6 +174,6 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "stray_in_collection": (in_collection, left_behind),
     "library_returns_cpu": (taken_from_elsewhere,),
     "dp_replica_state": (taken_from_elsewhere,),
-    "no_accelerator": (literals.no_accelerator,),
+    "no_accelerator": (absent.no_accelerator,),
     "unknown": (left_behind,),
 }

@@ -10,11 +10,11 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.cells import Cell
-from ipydevice.placement.kinds import attributes
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes.context import Context
 from ipydevice.fixes.names import last_name
+from ipydevice.placement.kinds import attributes
 
 _RANDOM = re.compile(r"\b(rand\w*|normal_?|uniform_?|bernoulli_?|multinomial|xavier\w*|kaiming_\w*|dropout)\b")
 
@@ -107,7 +107,11 @@ def _settings(source: Source, node: ast.ClassDef, attribute: str) -> Iterator[Se
             for target in targets:
                 if _is_own(target, attribute, method):
                     yield Setting(Site(source, statement), statement, value, method, len(targets) == 1)
-                elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+                elif (
+                    isinstance(target, ast.Tuple)
+                    and isinstance(value, ast.Tuple)
+                    and len(target.elts) == len(value.elts)
+                ):
                     for one, part in zip(target.elts, value.elts, strict=True):
                         if _is_own(one, attribute, method):
                             yield Setting(Site(source, statement), statement, part, method, False)
@@ -186,4 +190,31 @@ def owner_path(ctx: Context) -> str | None:
             except SyntaxError:
                 return None
             return path
+    return None
+
+
+def path_of(ctx: Context, owner: Any) -> str | None:
+    """How the workspace reaches an object: by a name, or a few levels below one through modules."""
+    named = owner_path(ctx) if ctx.stray is not None and owner is ctx.stray.owner else None
+    if named is not None:
+        return named
+    for name, live in list(ctx.finding.namespace.items()):
+        if live is owner and not name.startswith("_"):
+            return name
+    for name, live in list(ctx.finding.namespace.items()):
+        if placement.is_module(live) and not name.startswith("_"):
+            below = _below(live, owner, name, 6)
+            if below is not None:
+                return below
+    return None
+
+
+def _below(module: Any, owner: Any, path: str, depth: int) -> str | None:
+    for member in placement.members(module) if depth else ():
+        if member.value is owner:
+            return f"{path}{member.path}"
+        if member.via == "module":
+            found = _below(member.value, owner, f"{path}{member.path}", depth - 1)
+            if found is not None:
+                return found
     return None

@@ -10,8 +10,8 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, attribute, value
-from ipydevice.diagnose.infer import device_name, with_index
 from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.infer import device_name, with_index
 from ipydevice.fixes.names import bound, last_name
 from ipydevice.fixes.workspace import Workspace
 
@@ -149,6 +149,9 @@ def _self_of(work: Workspace, site: Site) -> Any:
     owner = stray.owner if stray is not None else None
     if class_node is not None and owner is not None and type(owner).__name__ == class_node.name:
         return owner
+    for name, live in list(work.finding.namespace.items()) if class_node is not None else ():
+        if not name.startswith("_") and any(cls.__name__ == class_node.name for cls in type(live).__mro__):
+            return live
     return None
 
 
@@ -192,6 +195,8 @@ def _moved_later(work: Workspace, site: Site, name: str) -> bool:
     line = getattr(site.node, "lineno", 0)
     for node in ast.walk(area):
         if isinstance(node, ast.Assign) and node.lineno >= line and name in bound([node]):
-            if any(last_name(call.func) in ("to", "cuda", "cpu") for call in ast.walk(node) if isinstance(call, ast.Call)):
+            if any(
+                last_name(call.func) in ("to", "cuda", "cpu") for call in ast.walk(node) if isinstance(call, ast.Call)
+            ):
                 return True
     return False

@@ -469,7 +469,7 @@ def _tokens(text: str) -> list[tokenize.TokenInfo]:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, SyntaxError, IndentationError) as error:
         raise _Impossible from error
-    return [t for t in tokens if t.type != tokenize.ENDMARKER and t.string.strip() or t.type == tokenize.STRING]
+    return [t for t in tokens if (t.type != tokenize.ENDMARKER and t.string.strip()) or t.type == tokenize.STRING]
 
 
 def _expression(code: str) -> ast.expr:

@@ -6,17 +6,19 @@ import ast
 from collections.abc import Iterator
 
 from ipydevice.diagnose.evaluate import MISSING, Scope
-from ipydevice.diagnose.infer import FACTORIES, LIKES, call_name, keyword
 from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.infer import FACTORIES, LIKES, call_name, keyword
 from ipydevice.fixes.context import Context
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name
 
 # These take no device=: https://pytorch.org/docs/stable/torch.html#creation-ops
 _WITHOUT_DEVICE = frozenset(
-    "from_numpy frombuffer from_file complex Tensor FloatTensor LongTensor DoubleTensor IntTensor BoolTensor".split()
+    ["from_numpy", "frombuffer", "from_file", "complex", "Tensor", "FloatTensor", "LongTensor", "DoubleTensor", "IntTensor", "BoolTensor"]
 )
-_WINDOWS = frozenset("bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming hann kaiser".split())
+_WINDOWS = frozenset(
+    ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann", "kaiser"]
+)
 
 
 def is_factory(call: ast.AST, scope: Scope) -> bool:
@@ -68,7 +70,9 @@ def _fresh(expr: ast.AST, scope: Scope) -> Iterator[ast.Call]:
                 yield from _fresh(child, scope)
 
 
-def make_on_device(ctx: Context, draft: Draft, site: Site, expr: ast.expr, *, avoid: tuple[str, ...] = ()) -> str | None:
+def make_on_device(
+    ctx: Context, draft: Draft, site: Site, expr: ast.expr, *, avoid: tuple[str, ...] = ()
+) -> str | None:
     """Add ``device=`` to the factory calls in `expr`; the device named, or None where there is no such call."""
     scope = ctx.scope(site)
     calls = fresh(expr, scope)

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
-from ipydevice.fixes import moves
+from ipydevice.fixes import bindings, moves
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name, root
 from ipydevice.placement.tensors import read
 
-_ARRAY_ROOTS = frozenset("np numpy plt sns pd ax axes sklearn scipy".split())
+_ARRAY_ROOTS = frozenset(["np", "numpy", "plt", "sns", "pd", "ax", "axes", "sklearn", "scipy"])
 
 
 def to_numpy(ctx: Context) -> Iterator[Proposal]:
@@ -104,16 +104,36 @@ def _kept_on_host(ctx: Context) -> Proposal | None:
 def must_be_cpu(ctx: Context) -> Iterator[Proposal]:
     """``lengths.cpu()`` in the call that asks for it."""
     stray = ctx.stray
+    lengths = _lengths(ctx)
+    if lengths is not None:
+        draft = ctx.draft(lengths.source)
+        assert isinstance(lengths.node, ast.expr)
+        draft.suffix(lengths.node, ".cpu()")
+        yield Proposal(f"bring {lengths.source.segment(lengths.node)} to the host in this call", [draft])
     if stray is None or stray.member or not isinstance(stray.site.node, ast.expr):
         return
-    draft = ctx.draft(stray.site.source)
-    draft.suffix(stray.site.node, ".cpu()")
-    yield Proposal(f"bring {stray.expression} to the host in this call", [draft])
+    if lengths is None:
+        draft = ctx.draft(stray.site.source)
+        draft.suffix(stray.site.node, ".cpu()")
+        yield Proposal(f"bring {stray.expression} to the host in this call", [draft])
     for step in reversed(ctx.chain):
         made = moves.where_made(ctx, step)
         if made is not None:
             yield made
             return
+
+
+def _lengths(ctx: Context) -> Site | None:
+    """The argument of pack_padded_sequence that has to be on the host."""
+    failed = ctx.finding.failed
+    if ctx.finding.mismatch.host_required not in ("lengths", None):
+        return None
+    for node in ast.walk(failed.node):
+        if isinstance(node, ast.Call) and last_name(node.func) == "pack_padded_sequence":
+            named = next((k.value for k in node.keywords if k.arg == "lengths"), None)
+            found = named or (node.args[1] if len(node.args) > 1 else None)
+            return None if found is None else Site(failed.source, found, failed.frame)
+    return None
 
 
 def index_device(ctx: Context) -> Iterator[Proposal]:
@@ -128,7 +148,54 @@ def index_device(ctx: Context) -> Iterator[Proposal]:
 
 
 def generator_device(ctx: Context) -> Iterator[Proposal]:
-    """``torch.Generator(device=...)`` on the device on which it is used."""
+    """``torch.Generator(device=...)`` on the device on which it is used; or draw where the generator is."""
+    if _is_used_elsewhere(ctx):
+        yield from _draw_on_its_device(ctx)
+    yield from _generator_made(ctx)
+    yield from _draw_on_its_device(ctx)
+
+
+def _is_used_elsewhere(ctx: Context) -> bool:
+    """Does other code draw from the same generator, content with its device?"""
+    stray = ctx.stray
+    if stray is None:
+        return False
+    uses = 0
+    for name in bindings.names_of(ctx, stray.value):
+        for cell in ctx.work.order:
+            for node in ast.walk(ctx.work.effects(cell).tree):
+                if isinstance(node, ast.keyword) and isinstance(node.value, ast.Name) and node.value.id == name:
+                    uses += 1
+    return uses > (1 if ctx.finding.failed.source.cell is ctx.work.failed and not _in_function(ctx) else 0)
+
+
+def _in_function(ctx: Context) -> bool:
+    return any(True for _ in ctx.work.functions(ctx.finding.failed.source, ctx.finding.failed.node))
+
+
+def _draw_on_its_device(ctx: Context) -> Iterator[Proposal]:
+    """``torch.randperm(n, generator=g)`` with ``device=g.device``, and the result moved where it is wanted."""
+    failed = ctx.finding.failed
+    for node in ast.walk(failed.node):
+        if not (isinstance(node, ast.Call) and last_name(node.func)[:4] == "rand"):
+            continue
+        given = next((k.value for k in node.keywords if k.arg == "generator"), None)
+        if given is None:
+            continue
+        present = next((k.value for k in node.keywords if k.arg == "device"), None)
+        draft = ctx.draft(failed.source)
+        draft.keyword(node, "device", f"{failed.source.segment(given)}.device")
+        if present is not None:
+            draft.suffix(node, f".to({failed.source.segment(present)})")
+        else:
+            parent = failed.source.parent(node)
+            if not (isinstance(parent, ast.Attribute) and parent.attr in ("tolist", "item", "cpu")):
+                draft.suffix(node, ".cpu()")
+        yield Proposal("draw on the generator's own device", [draft])
+        return
+
+
+def _generator_made(ctx: Context) -> Iterator[Proposal]:
     sites = [step.site for step in reversed(ctx.chain)]
     if ctx.stray is not None:
         sites.append(ctx.stray.site)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterator
+from types import FrameType
 
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
@@ -88,7 +88,7 @@ def _is_index(call: ast.Call) -> bool:
 
 def _is_device_literal(node: ast.AST) -> bool:
     if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and bool(_DEVICE.fullmatch(node.value)) or type(node.value) is int
+        return (isinstance(node.value, str) and bool(_DEVICE.fullmatch(node.value))) or type(node.value) is int
     if isinstance(node, ast.Call) and last_name(node.func) == "device":
         return all(isinstance(a, ast.Constant) for a in node.args)
     return False
@@ -146,7 +146,29 @@ def _kept(ctx: Context, site: Site, statement: ast.AST) -> Proposal | None:
 def _assigned(ctx: Context, source: Source, statement: ast.Expr, target: str) -> Proposal:
     draft = ctx.draft(source)
     draft.replace_statement(statement, f"{target} = {draft.segment(statement.value)}")
-    return Proposal(f"keep the result of {source.segment(statement.value)}", [draft])
+    title = f"keep the result of {source.segment(statement.value)}"
+    for other in _block_of(source, statement):
+        if other is not statement and isinstance(other, ast.Expr) and _is_move(other.value):
+            assert isinstance(other.value, ast.Call) and isinstance(other.value.func, ast.Attribute)
+            value = other.value.func.value
+            live = ctx.value(Site(source, value, _frame_of(ctx, source)))
+            if isinstance(value, ast.Name) and ctx.strays_like(live):
+                draft.replace_statement(other, f"{value.id} = {draft.segment(other.value)}")
+                title = "keep the results of the moves"
+    return Proposal(title, [draft])
+
+
+def _block_of(source: Source, statement: ast.stmt) -> list[ast.stmt]:
+    parent = source.parent(statement)
+    for _, block in ast.iter_fields(parent) if parent is not None else ():
+        if isinstance(block, list) and statement in block:
+            return list(block)
+    return []
+
+
+def _frame_of(ctx: Context, source: Source) -> FrameType | None:
+    sites = [*(step.site for step in ctx.chain), ctx.finding.failed]
+    return next((site.frame for site in sites if site.source is source and site.frame is not None), None)
 
 
 def _is_move(node: ast.AST) -> bool:
@@ -170,59 +192,3 @@ def _loop_place(loop: ast.For, name: str, source: Source) -> str | None:
         ) if value == name:
             return f"{source.segment(held)}[{source.segment(key)}]"
     return None
-
-
-# -- no such accelerator ----------------------------------------------------------------------------
-
-
-def no_accelerator(ctx: Context) -> Iterator[Proposal]:
-    """Code that also works where the accelerator or the card is missing."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return
-    for site in _texts(ctx):
-        name = ctx.work.torch_name(site, "cuda.is_available")
-        if name is None:
-            continue
-        choice = f'"cuda" if {name}() else "cpu"'
-        for node in _own_expressions(site.node):
-            draft = ctx.draft(site.source)
-            if isinstance(node, ast.Call) and last_name(node.func) == "load" and "deserialize" in ctx.finding.mismatch.text:
-                draft.keyword(node, "map_location", '"cpu"')
-                yield Proposal("load to the host", [draft], note="move the result to the device afterwards")
-                return
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "cuda":
-                if _is_index(node):
-                    draft.replace(node, f"{draft.segment(node.func.value)}.to({choice})")
-                    yield Proposal("use the accelerator only where there is one", [draft])
-                    return
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
-                parent = site.source.parent(node)
-                if isinstance(parent, ast.IfExp):
-                    continue
-                plain = isinstance(parent, (ast.Assign, ast.keyword)) or (isinstance(parent, ast.Call))
-                draft.replace(node, choice if plain else f"({choice})")
-                yield Proposal("use the accelerator only where there is one", [draft])
-                return
-    yield from _named_device(ctx)
-
-
-def _named_device(ctx: Context) -> Iterator[Proposal]:
-    """The device variable that the failing line names is set in another cell."""
-    from ipydevice.fixes import classes
-
-    names = {n.id for n in ast.walk(ctx.finding.failed.node) if isinstance(n, ast.Name)}
-    for name in sorted(names):
-        for cell in reversed(ctx.work.binders(name)):
-            source = classes.cell_source(ctx, cell)
-            for statement in source.tree.body:
-                if isinstance(statement, ast.Assign) and any(last_name(t) == name for t in statement.targets):
-                    for node in ast.walk(statement.value):
-                        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
-                            torch_name = ctx.work.torch_name(Site(source, node), "cuda.is_available")
-                            if torch_name is None or isinstance(source.parent(node), ast.IfExp):
-                                continue
-                            draft = ctx.draft(source)
-                            draft.replace(node, f'"cuda" if {torch_name}() else "cpu"')
-                            yield Proposal(f"let {name} be the accelerator only where there is one", [draft])
-                            return

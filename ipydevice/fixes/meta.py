@@ -70,7 +70,9 @@ def _inside(module: Any, wanted: Any, path: str, depth: int = 8) -> tuple[str, A
         if member.via == "module":
             found = _inside(member.value, wanted, f"{path}{member.path}", depth - 1)
             if found is not None:
-                return (f"{path}{member.path}", member.value) if placement.devices_of(member.value) == ("meta",) else found
+                return (
+                    (f"{path}{member.path}", member.value) if placement.devices_of(member.value) == ("meta",) else found
+                )
     return None
 
 

@@ -10,27 +10,70 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.fixes import classes
+from ipydevice.diagnose.infer import FACTORIES, call_name
+from ipydevice.fixes import bindings, classes, moves
 from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.factories import fresh
 from ipydevice.fixes.names import bound, last_name, own_nodes, root
 from ipydevice.fixes.workspace import outermost_loop
 from ipydevice.placement.kinds import attributes
 
 # What lists and dicts can do and nn.ModuleList and nn.ModuleDict cannot (torch 2.13).
-_LIST_ONLY = frozenset("index reverse sort copy count remove clear".split())
-_DICT_ONLY = frozenset("get setdefault copy fromkeys".split())
+_LIST_ONLY = frozenset(["index", "reverse", "sort", "copy", "count", "remove", "clear"])
+_DICT_ONLY = frozenset(["get", "setdefault", "copy", "fromkeys"])
 
 
 # -- a whole module on the wrong device -------------------------------------------------------
 
 
 def module_left_behind(ctx: Context) -> Iterator[Proposal]:
-    """``.to(device)`` where the module is constructed; a line above its use where that would lose work."""
-    made = [p for step in reversed(_module_steps(ctx)) if (p := constructed(ctx, step)) is not None]
-    yield from made[:1]
+    """``.to(device)`` where the module is constructed; a line above its use where that would not last."""
     above = above_the_use(ctx)
+    if above is not None and _is_sent_home(ctx):
+        yield above
+        return
+    steps = [*bindings.of_module(ctx)]
+    known = _module_steps(ctx)[::-1]
+    inside = [s for s in known if s.site.source.class_of(s.site.node) is not None]
+    around = [*bindings.of_outer_module(ctx)]
+    # A layer set in a class is the business of whoever moves the whole module.
+    order = [*steps, *around, *known] if len(inside) == len(known) else [*steps, *known, *around]
+    made = (p for step in order if (p := constructed(ctx, step)) is not None)
+    first = next(made, None)
+    if first is not None:
+        yield first
     if above is not None:
         yield above
+
+
+def _is_sent_home(ctx: Context) -> bool:
+    """Is the module handed, after it is made, to a function of the notebook that moves it as it likes?"""
+    stray = ctx.stray
+    name = root(stray.site.node) if stray is not None else None
+    if name is None:
+        return False
+    for cell in ctx.work.order:
+        own = ctx.work.effects(cell)
+        for node in own_nodes(own.tree.body):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            given = [a.id for a in node.args if isinstance(a, ast.Name)]
+            for earlier in ctx.work.order if name in given else ():
+                definition = ctx.work.effects(earlier).definitions.get(node.func.id)
+                if isinstance(definition, ast.FunctionDef) and given.index(name) < len(definition.args.args):
+                    parameter = definition.args.args[given.index(name)].arg
+                    if _moves(definition, parameter):
+                        return True
+    return False
+
+
+def _moves(function: ast.FunctionDef, parameter: str) -> bool:
+    moves = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and last_name(node.func) in ("to", "cpu", "cuda") and root(node.func) == parameter
+    ]
+    return len(moves) > 1 or any(last_name(m.func) == "cpu" for m in moves)
 
 
 def _module_steps(ctx: Context) -> list[Step]:
@@ -56,8 +99,12 @@ def constructed(ctx: Context, step: Step) -> Proposal | None:
         value = site.node
     elif step.how not in ("item", "return", "expression"):
         return None
+    if target is not None and not _may_be_module(moves.target_value(ctx, site, target)):
+        return None
     calls = list(_constructors(value))
-    if not calls:
+    if not calls or any(last_name(call.func) in ("Parameter", "Buffer") for call in calls):
+        return None
+    if any(fresh(call, ctx.scope(site)) and call_name(call, ctx.scope(site)) in FACTORIES for call in calls):
         return None
     draft = ctx.draft(site.source)
     names = frozenset(bound([statement])) if statement is not None else frozenset()
@@ -74,6 +121,13 @@ def constructed(ctx: Context, step: Step) -> Proposal | None:
     name = site.source.segment(target) if target is not None else site.source.segment(calls[0])
     live = live_move(ctx)
     return Proposal(f"move {name} where it is made", [draft], live=live)
+
+
+def _may_be_module(live: Any) -> bool:
+    if live is MISSING or placement.is_module(live):
+        return True
+    parts = list(live.values()) if type(live) is dict else list(live) if type(live) in (list, tuple) else []
+    return bool(parts) and all(placement.is_module(part) for part in parts)
 
 
 def _element(ctx: Context, site: Site, target: ast.Tuple, value: ast.Tuple) -> tuple[ast.expr, ast.expr]:
@@ -152,7 +206,10 @@ def above_the_use(ctx: Context) -> Proposal | None:
     site, expression = stray.site, stray.site.node
     value = ctx.value(site)
     if value is MISSING or not placement.is_module(value):
-        return None
+        found = _module_in_loop(ctx)
+        if found is None:
+            return None
+        expression = found
     name = site.source.segment(expression)
     statement: ast.stmt | None = site.source.statement(expression)
     loop = outermost_loop(site.source, expression)
@@ -167,6 +224,26 @@ def above_the_use(ctx: Context) -> Proposal | None:
     draft = ctx.draft(site.source)
     draft.before(statement, f"{name}.to({device})")
     return Proposal(f"move {name} before it is used", [draft], live=None, note="moves nothing when it is there already")
+
+
+def _module_in_loop(ctx: Context) -> ast.expr | None:
+    """``self.shadow`` of ``for a, p in zip(self.shadow.parameters(), ...)``: the module that holds the stray."""
+    stray = ctx.stray
+    step = ctx.chain[0] if ctx.chain else None
+    if (
+        stray is None
+        or step is None
+        or step.how != "loop"
+        or step.value is None
+        or step.site.source is not stray.site.source
+    ):
+        return None
+    for node in ast.walk(step.value):
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            live = ctx.value(Site(step.site.source, node, step.site.frame))
+            if placement.is_module(live) and any(f.value is stray.value for f in placement.walk(live)):
+                return node
+    return None
 
 
 # -- modules in a list or dict ----------------------------------------------------------------
@@ -363,7 +440,11 @@ def _into_init(ctx: Context, site: Site, call: ast.Call) -> Proposal | None:
         return None
     for part in (*call.args, *(k.value for k in call.keywords)):
         for attribute in ast.walk(part):
-            if isinstance(attribute, ast.Attribute) and isinstance(attribute.value, ast.Name) and attribute.value.id == "self":
+            if (
+                isinstance(attribute, ast.Attribute)
+                and isinstance(attribute.value, ast.Name)
+                and attribute.value.id == "self"
+            ):
                 if attribute.attr not in allowed:
                     return None
     taken = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING
+from ipydevice.diagnose.evaluate import MISSING, Scope, attribute
+from ipydevice.diagnose.evaluate import value as value_of
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import make_on_device
 from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.workspace import outermost_loop
 
 # Seen around a name, these say that it is wanted on the host there.
-_HOST_METHODS = frozenset("numpy cpu tolist item size dim numel".split())
-_HOST_ROOTS = frozenset("np numpy plt sns pd ax axes sklearn scipy".split())
-_LOADERS = frozenset("DataLoader TensorDataset Subset random_split".split())
+_HOST_METHODS = frozenset(["numpy", "cpu", "tolist", "item", "size", "dim", "numel"])
+_HOST_ROOTS = frozenset(["np", "numpy", "plt", "sns", "pd", "ax", "axes", "sklearn", "scipy"])
+_LOADERS = frozenset(["DataLoader", "TensorDataset", "Subset", "random_split"])
 
 
 # -- in the loop ----------------------------------------------------------------------------
@@ -48,9 +51,7 @@ def _wanted(ctx: Context, site: Site, target: ast.AST, body: list[ast.stmt]) -> 
     chosen = []
     for name in names:
         live = ctx.work.value(site, name)
-        if name in wrong and (live is MISSING or placement.is_tensor(live)):
-            chosen.append(name)
-        elif live is not MISSING and ctx.strays_like(live) and _meets_others(ctx, site, body, name):
+        if (name in wrong and (live is MISSING or placement.is_tensor(live))) or (live is not MISSING and ctx.strays_like(live) and _meets_others(ctx, site, body, name)):
             chosen.append(name)
     return chosen
 
@@ -72,34 +73,49 @@ def _first_position(target: ast.AST, name: str) -> tuple[int, int]:
 
 def _meets_others(ctx: Context, site: Site, body: list[ast.stmt], name: str) -> bool:
     """Is the name an operand beside other values, so that it would be the next stray?"""
-    source = site.source
     for statement in body:
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-                if _is_operand(source.parent(node), node):
+                if is_operand(ctx, site, node):
                     return True
     return False
 
 
-def _is_operand(parent: ast.AST | None, node: ast.AST) -> bool:
+def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
+    """Does the value meet other tensors there, rather than being collected, counted or given to the host?"""
+    parent = site.source.parent(node)
     match parent:
+        case ast.keyword() | ast.List() | ast.Tuple() | ast.Starred():
+            return not isinstance(getattr(parent, "ctx", None), ast.Store) and is_operand(ctx, site, parent)
+        case ast.Subscript(value=value, slice=index):
+            indexed = ctx.value(Site(site.source, value, site.frame))
+            return index is node and placement.is_tensor(indexed)
         case ast.Call(args=args, keywords=keywords):
-            others = [a for a in (*args, *(k.value for k in keywords)) if a is not node]
             if parent.func is node or root(parent.func) in _HOST_ROOTS or last_name(parent.func) in _LOADERS:
                 return False
-            tensors = [a for a in others if not isinstance(a, ast.Constant)]
-            method = isinstance(parent.func, ast.Attribute) and last_name(parent.func) in ("append", "extend", "update", "to")
-            return bool(tensors) and not method and not any(_to_host(a) for a in tensors)
-        case ast.keyword():
-            return False
+            others = [a for a in (*args, *keywords) if a is not node and not isinstance(_bare(a), ast.Constant)]
+            if isinstance(parent.func, ast.Attribute):
+                if parent.func.attr in ("append", "extend", "update", "to", "add", "insert", "put", "tensor"):
+                    return False
+                if placement.is_tensor(ctx.value(Site(site.source, parent.func.value, site.frame))):
+                    return True
+            model = placement.is_module(ctx.value(Site(site.source, parent.func, site.frame)))
+            return (bool(others) or model) and not any(_to_host(a) for a in others)
         case ast.BinOp(left=left, right=right):
             other = right if left is node else left
             return not isinstance(other, ast.Constant) and not _to_host(other)
         case ast.Compare(left=left, comparators=comparators):
-            others = [a for a in (left, *comparators) if a is not node]
-            return not any(isinstance(a, ast.Constant) or _to_host(a) for a in others)
+            rest = [a for a in (left, *comparators) if a is not node]
+            return not any(isinstance(a, ast.Constant) or _to_host(a) for a in rest)
+        case ast.Attribute(attr=attr) if attr not in _HOST_METHODS and attr not in ("shape", "dtype", "device"):
+            call = site.source.parent(parent)  # x.view(-1) meets what x meets
+            return isinstance(call, ast.Call) and call.func is parent and is_operand(ctx, site, call)
         case _:
             return False
+
+
+def _bare(node: ast.AST) -> ast.AST:
+    return node.value if isinstance(node, ast.keyword) else node
 
 
 def _to_host(node: ast.AST) -> bool:
@@ -140,7 +156,11 @@ def existing_move(
 def _is_move(node: ast.AST) -> bool:
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda")):
         return False
-    return isinstance(node.func.value, ast.Name) and len(node.args) <= 1 and all(k.arg == "non_blocking" for k in node.keywords)
+    return (
+        isinstance(node.func.value, ast.Name)
+        and len(node.args) <= 1
+        and all(k.arg == "non_blocking" for k in node.keywords)
+    )
 
 
 def _reaches_target(ctx: Context, site: Site, statement: ast.Assign) -> bool:
@@ -185,11 +205,20 @@ def where_made(ctx: Context, step: Step) -> Proposal | None:
     return None
 
 
-def _assigned(ctx: Context, site: Site, statement: ast.Assign | ast.AnnAssign, target: ast.expr, step: Step) -> Proposal | None:
+def _assigned(
+    ctx: Context, site: Site, statement: ast.Assign | ast.AnnAssign, target: ast.expr, step: Step
+) -> Proposal | None:
     value = statement.value
     assert value is not None
     if not isinstance(target, (ast.Tuple, ast.List)):
-        part = step.value if isinstance(step.value, ast.expr) and _within(value, step.value) and step.how == "item" else value
+        live = ctx.value(Site(site.source, target, site.frame))
+        if live is not MISSING and live is not None and not placement.is_tensor(live) and step.how != "item":
+            return None
+        part = (
+            step.value
+            if isinstance(step.value, ast.expr) and _within(value, step.value) and step.how == "item"
+            else value
+        )
         return _value_moved(ctx, site, part, site.source.segment(target))
     names = [e.id for e in target.elts if isinstance(e, ast.Name)]
     wrong = _stray_names(ctx)
@@ -197,7 +226,7 @@ def _assigned(ctx: Context, site: Site, statement: ast.Assign | ast.AnnAssign, t
         draft = ctx.draft(site.source)
         moved = []
         for element, part in zip(target.elts, value.elts, strict=True):
-            live = ctx.value(Site(site.source, element, site.frame))
+            live = target_value(ctx, site, element)
             if site.source.segment(element) in wrong or (live is not MISSING and ctx.strays_like(live)):
                 if not _move_value(ctx, draft, site, part):
                     return None
@@ -213,32 +242,120 @@ def _assigned(ctx: Context, site: Site, statement: ast.Assign | ast.AnnAssign, t
     return Proposal(f"move {_listed(chosen)} where they are made", [draft])
 
 
+def target_value(ctx: Context, site: Site, target: ast.expr) -> Any:
+    """What an assignment's target is by now: of its frame, or ``self.x`` of the object that holds the stray."""
+    live = ctx.value(Site(site.source, target, site.frame))
+    stray = ctx.stray
+    if live is MISSING and stray is not None and isinstance(target, ast.Attribute) and root(target) == "self":
+        for owner in (stray.owner, stray_owner(ctx)):
+            class_node = site.source.class_of(target)
+            if owner is not None and class_node is not None:
+                if any(cls.__name__ == class_node.name for cls in type(owner).__mro__):
+                    return attribute(owner, target.attr)
+    return live
+
+
+def stray_owner(ctx: Context) -> Any:
+    """The object by which the workspace reaches the stray: ``lvm`` of ``lvm._scale``."""
+    stray = ctx.stray
+    if stray is None or stray.path is None:
+        return None
+    try:
+        node = ast.parse(stray.path, mode="eval").body
+    except SyntaxError:
+        return None
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if not isinstance(node, ast.Attribute):
+        return None
+    found = value_of(node.value, Scope.of_namespace(ctx.finding.namespace))
+    return None if found is MISSING else found
+
+
 def _value_moved(ctx: Context, site: Site, value: ast.expr, name: str) -> Proposal | None:
     draft = ctx.draft(site.source)
     made = make_on_device(ctx, draft, site, value, avoid=tuple(_stray_names(ctx)))
     if made is not None:
-        return Proposal(f"make {name} on {_spoken(made)}", [draft])
+        others = _made_beside(ctx, draft, site, value)
+        return Proposal(f"make {_listed([name, *others])} on {spoken(made)}", [draft])
     draft = ctx.draft(site.source)
     if not _suffix_move(ctx, draft, site, value):
         return None
     return Proposal(f"move {name} where it is made", [draft])
 
 
-def _move_value(ctx: Context, draft, site: Site, value: ast.expr) -> bool:  # type: ignore[no-untyped-def]
+def _move_value(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> bool:
     return make_on_device(ctx, draft, site, value, avoid=tuple(_stray_names(ctx))) is not None or _suffix_move(
         ctx, draft, site, value
     )
 
 
-def _suffix_move(ctx: Context, draft, site: Site, value: ast.expr) -> bool:  # type: ignore[no-untyped-def]
-    device = ctx.device(Site(site.source, value, site.frame), avoid=_stray_names(ctx))
-    if device is None or isinstance(value, (ast.List, ast.Dict, ast.ListComp, ast.DictComp, ast.Constant, ast.Set)):
+def _suffix_move(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> bool:
+    if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
+        return _suffix_move(ctx, draft, site, value.elt)
+    if isinstance(value, ast.DictComp):
+        return _suffix_move(ctx, draft, site, value.value)
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return bool(value.elts) and all(_move_value(ctx, draft, site, part) for part in value.elts)
+    if isinstance(value, (ast.Dict, ast.Constant, ast.Set, ast.Lambda)) or _is_parameter(value):
         return False
-    draft.suffix(value, f".to({device})")
+    device = ctx.device(Site(site.source, value, site.frame), avoid=_stray_names(ctx))
+    if device is None:
+        return False
+    draft.suffix(value, to(device))
     return True
 
 
-def _spoken(device: str) -> str:
+def _is_parameter(value: ast.expr) -> bool:
+    """``nn.Parameter(...)``: moved afterwards it is no parameter any more."""
+    return isinstance(value, ast.Call) and last_name(value.func) in ("Parameter", "Buffer", "UninitializedParameter")
+
+
+def _made_beside(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> list[str]:
+    """Fresh tensors of the same block that the failing code meets next are made there too; their names."""
+    stray = ctx.stray
+    statement = site.source.statement(value)
+    parent = site.source.parent(statement) if statement is not None else None
+    if stray is None or parent is None:
+        return []
+    met = {site.source.segment(use) for use in _next_strays(ctx, stray.site)}
+    found: list[str] = []
+    for _, block in ast.iter_fields(parent):
+        if not (isinstance(block, list) and statement in block):
+            continue
+        for other in block:
+            if other is statement or not isinstance(other, ast.Assign) or len(other.targets) != 1:
+                continue
+            name = site.source.segment(other.targets[0])
+            together = _passed_together(site, statement, name)
+            if name in met or together or ctx.strays_like(_held_by_owner(ctx, other.targets[0])):
+                if make_on_device(ctx, draft, Site(site.source, other.value, site.frame), other.value) is not None:
+                    found.append(name)
+    return found
+
+
+def _held_by_owner(ctx: Context, target: ast.expr) -> Any:
+    stray = ctx.stray
+    if stray is None or stray.owner is None or not isinstance(target, ast.Attribute) or root(target) != "self":
+        return MISSING
+    return attribute(stray.owner, target.attr)
+
+
+def _passed_together(site: Site, statement: ast.stmt | None, name: str) -> bool:
+    """``lstm(x, (h0, c0))``: what is handed over in one tuple is met in one call."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    own = site.source.segment(statement.targets[0])
+    area = site.source.function(statement) or site.source.tree
+    for node in ast.walk(area):
+        if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load):
+            texts = [site.source.segment(e) for e in node.elts]
+            if own in texts and name in texts:
+                return True
+    return False
+
+
+def spoken(device: str) -> str:
     return f"{device[: -len('.device')]}'s device" if device.endswith(".device") else device
 
 
@@ -252,68 +369,167 @@ def _within(outer: ast.AST, inner: ast.AST) -> bool:
 def where_used(ctx: Context) -> Proposal | None:
     """``model(x.to(device))``, with the other host tensors that this code would meet next."""
     stray = ctx.stray
-    if stray is None or stray.member or not isinstance(stray.site.node, ast.expr):
+    if stray is None or not isinstance(stray.site.node, ast.expr):
         return None
-    site = stray.site
-    names = _companions(ctx, site) if isinstance(site.node, ast.Name) else []
-    loop = outermost_loop(site.source, site.node)
-    if isinstance(site.node, ast.Name) and _is_store(site.node):
+    if stray.member:
+        return _member_moved(ctx)
+    site, node = stray.site, stray.site.node
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
         return None
-    plain = isinstance(site.node, ast.Name) and ctx.work.available(site, site.node.id)
-    if plain and loop is not None and ctx.work.available(Site(site.source, loop, site.frame), site.node.id):
-        return _before(ctx, site, loop, [site.node.id, *names])
-    device = ctx.device(site, avoid=_stray_names(ctx))
+    uses = [node, *(use for use in _next_strays(ctx, site) if not _inside(node, use))]
+    if any(written_in_place(site, use) for use in uses):
+        return None
+    texts = [site.source.segment(use) for use in uses]
+    names = list(dict.fromkeys(u.id for u in uses if isinstance(u, ast.Name) and _is_variable(ctx, site, u)))
+    loop = outermost_loop(site.source, node)
+    if isinstance(node, ast.Name) and node.id in names:
+        if loop is not None and all(ctx.work.available(Site(site.source, loop, site.frame), name) for name in names):
+            return _before(ctx, site, loop, names, "once, before the loop")
+        if len(set(texts)) < len(texts):
+            statement = site.source.statement(node)
+            if statement is None or not all(
+                ctx.work.available(Site(site.source, statement, site.frame), n) for n in names
+            ):
+                return None
+            return _before(ctx, site, statement, names, "before it is used")
+    device = ctx.device(site, avoid=_stray_names(ctx) | set(names))
     if device is None:
         return None
     draft = ctx.draft(site.source)
-    draft.suffix(site.node, f".to({device})")
-    for node in _later_uses(ctx, site, names):
-        draft.suffix(node, f".to({device})")
-    return Proposal(f"move {_listed([site.source.segment(site.node), *names])} where it is used", [draft])
+    for use in uses:
+        draft.suffix(use, to(device))
+    return Proposal(f"move {_listed(list(dict.fromkeys(texts)))} where it is used", [draft])
 
 
-def _is_store(node: ast.Name) -> bool:
-    return not isinstance(node.ctx, ast.Load)
+def to(device: str) -> str:
+    """The move as a suffix: ``.to(x.device)``, ``.cpu()``."""
+    return ".cpu()" if device == '"cpu"' else f".to({device})"
 
 
-def _before(ctx: Context, site: Site, statement: ast.stmt, names: list[str]) -> Proposal | None:
+def _inside(outer: ast.AST, inner: ast.AST) -> bool:
+    return any(part is inner for part in ast.walk(outer)) or any(part is outer for part in ast.walk(inner))
+
+
+def _is_variable(ctx: Context, site: Site, node: ast.Name) -> bool:
+    """A name that a statement may bind: none of a comprehension or lambda."""
+    here = Site(site.source, node, site.frame)
+    function = next(iter(ctx.work.functions(site.source, node)), None)
+    if isinstance(function, ast.Lambda):
+        return False
+    statement = site.source.statement(node)
+    return statement is not None and (
+        not ctx.work.is_local(here, node.id) or ctx.work.is_local(Site(site.source, statement, site.frame), node.id)
+    )
+
+
+def written_in_place(site: Site, node: ast.AST) -> bool:
+    """Is the value written where it stands: ``x.add_(y)``, ``x += y``, ``x[i] = y``, ``out=x``? A copy would lose it."""
+    source = site.source
+    parent = source.parent(node)
+    if isinstance(parent, ast.Attribute) and parent.attr.endswith("_") and not parent.attr.endswith("__"):
+        return isinstance(source.parent(parent), ast.Call)
+    if isinstance(parent, ast.Subscript) and parent.value is node and not isinstance(parent.ctx, ast.Load):
+        return True
+    if isinstance(parent, ast.AugAssign) and parent.target is node:
+        return True
+    return isinstance(parent, ast.keyword) and parent.arg == "out"
+
+
+def _before(ctx: Context, site: Site, statement: ast.stmt, names: list[str], when: str) -> Proposal | None:
     device = ctx.device(Site(site.source, statement, site.frame), avoid=names)
     if device is None:
         return None
     draft = ctx.draft(site.source)
-    draft.before(statement, _move_all(names, [f"{name}.to({device})" for name in names]))
-    return Proposal(f"move {_listed(names)} once, before the loop", [draft])
+    draft.before(statement, _move_all(names, [f"{name}{to(device)}" for name in names]))
+    return Proposal(f"move {_listed(names)} {when}", [draft])
 
 
-def _companions(ctx: Context, site: Site) -> list[str]:
-    """Other host tensors, used from the failing statement on, that would be the next error."""
-    found = []
-    own = root(site.node)
-    for node in _rest(site):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id != own and node.id not in found:
-            live = ctx.work.value(site, node.id)
-            if live is not MISSING and ctx.strays_like(live) and _is_operand(site.source.parent(node), node):
-                found.append(node.id)
+def _next_strays(ctx: Context, site: Site) -> list[ast.expr]:
+    """Uses, from the failing statement on, of the stray and of other tensors that would be the next error."""
+    found: list[ast.expr] = []
+    gone: set[str] = set()
+    own = site.source.segment(site.node)
+    for statement in _rest(site):
+        for node in _widest(statement):
+            if root(node) in gone:
+                continue
+            live = ctx.value(Site(site.source, node, site.frame))
+            if live is MISSING or not ctx.strays_like(live):
+                continue
+            if is_operand(ctx, site, node) or site.source.segment(node) == own:
+                if not _only_shape(site, node):
+                    found.append(node)
+        gone |= bound([statement])
     return found
 
 
-def _later_uses(ctx: Context, site: Site, names: list[str]) -> Iterator[ast.Name]:
-    for node in _rest(site):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names:
-            if _is_operand(site.source.parent(node), node):
-                yield node
+def _only_shape(site: Site, node: ast.AST) -> bool:
+    parent = site.source.parent(node)
+    return isinstance(parent, ast.Attribute) and parent.attr in ("shape", "dtype", "device", *_HOST_METHODS)
 
 
-def _rest(site: Site) -> Iterator[ast.AST]:
-    """The nodes of the failing statement and of those behind it in its block."""
+def _widest(statement: ast.AST) -> Iterator[ast.expr]:
+    """The names, attributes and items that a statement reads, ``a.b[0]`` as one."""
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, (ast.Name, ast.Attribute, ast.Subscript)) and _is_chain(child):
+            if isinstance(child.ctx, ast.Load):
+                yield child
+            continue
+        yield from _widest(child)
+
+
+def _is_chain(node: ast.AST) -> bool:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        if isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.Name)):
+            return False
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _rest(site: Site) -> list[ast.stmt]:
+    """The failing statement and those behind it in its block."""
     statement = site.source.statement(site.node)
-    if statement is None:
-        return
-    parent = site.source.parent(statement)
+    parent = site.source.parent(statement) if statement is not None else None
     for _, block in ast.iter_fields(parent) if parent is not None else ():
         if isinstance(block, list) and statement in block:
-            for later in block[block.index(statement) :]:
-                yield from ast.walk(later)
+            return list(block[block.index(statement) :])
+    return []
+
+
+def _member_moved(ctx: Context) -> Proposal | None:
+    """``batch["labels"] = batch["labels"].to(device)`` above the failing statement."""
+    stray = ctx.stray
+    assert stray is not None
+    site = Site(stray.site.source, stray.site.node, stray.site.frame)
+    statement = site.source.statement(site.node)
+    base = ctx.value(site)
+    if statement is None or not placement.is_tensor(stray.value) or placement.is_parameter(stray.value):
+        return None
+    if (
+        base is MISSING
+        or placement.is_module(base)
+        or placement.is_optimizer(base)
+        or stray.via in ("closure", "buffer")
+    ):
+        return None
+    try:
+        whole = ast.parse(stray.expression, mode="eval").body
+    except SyntaxError:
+        return None
+    inner = whole.value if isinstance(whole, (ast.Attribute, ast.Subscript)) else None
+    holder = ctx.value(site, inner) if inner is not None else MISSING
+    if not isinstance(whole, (ast.Attribute, ast.Subscript)) or holder is MISSING or isinstance(holder, tuple):
+        return None
+    names = {n.id for n in ast.walk(whole) if isinstance(n, ast.Name)}
+    place = Site(site.source, statement, site.frame)
+    if not all(ctx.work.available(place, name) for name in names):
+        return None
+    device = ctx.device(place, avoid=names)
+    if device is None:
+        return None
+    draft = ctx.draft(site.source)
+    draft.before(statement, f"{stray.expression} = {stray.expression}{to(device)}")
+    return Proposal(f"move {stray.expression} before it is used", [draft])
 
 
 # -- where it is passed -----------------------------------------------------------------------
@@ -341,13 +557,17 @@ def beside_other_arguments(ctx: Context) -> Proposal | None:
         return None
     site = stray.site
     function = next(iter(ctx.work.functions(site.source, site.node)), None)
-    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or stray.site.node.id not in parameters(function):
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or stray.site.node.id not in parameters(
+        function
+    ):
         return None
     place = Site(site.source, function.body[0], site.frame)
     anchor, call = existing_move(ctx, place, function.body, [site.node.id])  # type: ignore[attr-defined]
     if anchor is None or call is None:
         return None
-    return _beside_moves(ctx, place, function.body, [stray.site.node.id], f"move {stray.site.node.id} beside the others")
+    return _beside_moves(
+        ctx, place, function.body, [stray.site.node.id], f"move {stray.site.node.id} beside the others"
+    )
 
 
 def wanted_on_host(ctx: Context, name: str) -> bool:

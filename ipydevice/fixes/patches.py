@@ -87,5 +87,6 @@ def _builders(ctx: Context, files: list[str]) -> set[str]:
     return {
         own
         for own, live in list(ctx.finding.namespace.items())
-        if getattr(live, "__module__", None) in modules or (isinstance(live, types.ModuleType) and live.__name__ in modules)
+        if getattr(live, "__module__", None) in modules
+        or (isinstance(live, types.ModuleType) and live.__name__ in modules)
     }

@@ -8,9 +8,12 @@ function need not run again for the names in its body.
 from __future__ import annotations
 
 import ast
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import GeneratorType
 
+from ipydevice import placement
 from ipydevice.cells import Cell
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Rerun
@@ -18,6 +21,7 @@ from ipydevice.fixes.names import REPEATS_BADLY, Effects, free, last_name, own_n
 from ipydevice.fixes.workspace import Workspace
 
 LONG = 60.0  # seconds from which a re-run is worth avoiding
+SHORT = 5.0  # seconds of training that nobody minds to run again
 _TRAINS = frozenset({"step", "fit", "train_epoch", "train_one_epoch", "backward", "learn"})
 _OUTSIDE = {
     "savefig": "writes a file",
@@ -44,7 +48,7 @@ class Plan:
     @property
     def loses_work(self) -> bool:
         """Would a person rather repair the live objects than run this again?"""
-        return self.trains or self.seconds >= LONG
+        return self.seconds >= LONG or (self.trains and self.seconds >= SHORT)
 
 
 class Rerunner:
@@ -63,6 +67,12 @@ class Rerunner:
         effects = {cell: self._effects(cell, after) for cell in order}
         roots = list(edited)
         kept = self._kept(order, roots, effects, after)
+        again = self._half_stepped(kept, effects)
+        if again is not None:
+            longer = self._kept(order, [*roots, again], effects, after)
+            # The failed step() has counted already: from a fresh optimizer the numbers are right again.
+            if sum(cell.duration if cell.duration is not None else LONG for cell in longer[:-1]) < SHORT:
+                roots, kept = [*roots, again], longer
         for _ in range(len(order)):
             pulled = self._makers(order, kept, roots, effects)
             if not pulled:
@@ -70,6 +80,18 @@ class Rerunner:
             roots += pulled
             kept = self._kept(order, roots, effects, after)
         return self._described(kept, effects, after, failed)
+
+    def _half_stepped(self, kept: list[Cell], effects: dict[Cell, Effects]) -> Cell | None:
+        """The cell that makes the optimizer whose step() failed half-way, where no kept cell makes its state anew."""
+        stray = self._work.finding.stray
+        if stray is None or not placement.is_optimizer(stray.owner):
+            return None
+        for name, live in list(self._work.finding.namespace.items()):
+            if live is stray.owner and not name.startswith("_"):
+                makers = self._work.binders(name)
+                filled = any(cell in kept and name in effects[cell].changes for cell in self._work.order[:-1])
+                return makers[-1] if makers and makers[-1] not in kept and not filled else None
+        return None
 
     def only_failed(self) -> Plan:
         """Run the failed cell again, nothing else."""
@@ -109,10 +131,10 @@ class Rerunner:
         for cell in order:
             own = effects[cell]
             if cell in roots:
-                changed |= own.values | self._changes(own) | self._rewritten(cell, own, after)
+                changed |= own.values | self._changes(own, cell, effects) | self._rewritten(cell, own, after)
                 candidates.append(cell)
             elif self._needs(cell, order, effects) & changed:
-                changed |= own.values | self._changes(own) | self._rewritten_classes(own, changed)
+                changed |= own.values | self._changes(own, cell, effects) | self._rewritten_classes(own, changed)
                 candidates.append(cell)
         needed = self._needs(failed, order, effects)
         kept = [failed]
@@ -120,13 +142,18 @@ class Rerunner:
             if cell is failed:
                 continue
             own = effects[cell]
-            if cell in roots or (own.binds | self._changes(own)) & needed:
+            if cell in roots or (own.binds | self._changes(own, cell, effects)) & needed:
                 kept.append(cell)
                 needed |= self._needs(cell, order, effects)
         return kept[::-1]
 
-    def _changes(self, own: Effects) -> set[str]:
-        return {name for name in own.changes if not self._is_plain_function(name)}
+    def _changes(self, own: Effects, cell: Cell, effects: dict[Cell, Effects]) -> set[str]:
+        """Names whose objects the cell changes, itself or through the functions that it calls."""
+        found = set(own.changes)
+        for function in self._called(cell, effects):
+            body = function.body if isinstance(function.body, list) else [ast.Expr(function.body)]  # type: ignore[attr-defined]
+            found |= Effects(ast.Module(body=body, type_ignores=[])).changes & free(function)
+        return {name for name in found if not self._is_plain_function(name)}
 
     def _is_plain_function(self, name: str) -> bool:
         live = self._work.finding.namespace.get(name)
@@ -149,7 +176,9 @@ class Rerunner:
         found: set[str] = set()
         for _ in own.definitions:
             grown = {n for n, node in own.definitions.items() if free(node) & (changed | found)}
-            grown |= {n for n, node in own.definitions.items() if isinstance(node, ast.ClassDef) and _bases(node) & changed}
+            grown |= {
+                n for n, node in own.definitions.items() if isinstance(node, ast.ClassDef) and _bases(node) & changed
+            }
             if grown <= found:
                 break
             found |= grown
@@ -183,15 +212,19 @@ class Rerunner:
         for cell in kept:
             if cell is failed:
                 continue
-            for name, method, _ in effects[cell].unsafe:
+            consumed = [(name, "read") for name in effects[cell].reads if self._is_used_up(name)]
+            for name, method in [*((n, m) for n, m, _ in effects[cell].unsafe), *consumed]:
                 if method in ("step", "backward") or name in effects[cell].binds:
                     continue
-                maker = next(
-                    (c for c in reversed(order[: order.index(cell)]) if name in effects[c].binds), None
-                )
+                maker = next((c for c in reversed(order[: order.index(cell)]) if name in effects[c].binds), None)
                 if maker is not None and maker not in roots and maker not in kept:
                     return [maker]
         return []
+
+    def _is_used_up(self, name: str) -> bool:
+        """Is this an open file or an iterator, which a second run would find at its end?"""
+        kind = type(self._work.finding.namespace.get(name))
+        return kind is GeneratorType or any(base in (io.IOBase, io.BytesIO, io.StringIO) for base in kind.__mro__)
 
     def _described(
         self, kept: list[Cell], effects: dict[Cell, Effects], after: Mapping[Cell, str], failed: Cell
@@ -201,8 +234,10 @@ class Rerunner:
         for cell in kept:
             if cell is failed:
                 continue
-            plan.seconds += cell.duration or 0.0
-            plan.trains = plan.trains or self._trains(cell, effects)
+            trains = self._trains(cell, effects)
+            # Rebuilt from a history without times: training may have been long.
+            plan.seconds += cell.duration if cell.duration is not None else SHORT if trains else 0.0
+            plan.trains = plan.trains or trains
             if (cell.duration or 0.0) >= 10:
                 plan.notes.append(f"re-runs In [{cell.number}] ({_spoken(cell.duration or 0.0)})")
             plan.notes += self._dangers(cell, kept, effects)
