@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import gc
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ipydevice import placement
@@ -55,7 +57,7 @@ def select(
     if not torch_is_there():
         return Inventory()
     own = {name: value for name, value in _pairs(namespace) if not _OF_IPYTHON.fullmatch(name)}
-    with quietly():
+    with quietly(), _no_collection():
         reader = FactReader()
         everything = list(surveys_of(own, reader))
         remarks = workspace.remarks(everything, cells, reader)
@@ -80,6 +82,18 @@ def select(
         if device is None or _is_on(where, device):
             totals[where] += size
     return Inventory(tuple(rows[:MOST_ROWS]), dict(totals), max(0, len(rows) - MOST_ROWS))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection while thousands of small records are made: it would take half of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 _KEYS: dict[str, Any] = {

@@ -6,7 +6,6 @@ stay without a word, so a tensor on another device counts only where the code co
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -59,8 +58,7 @@ def wants_split(module: Any) -> bool:
 
 
 def _of_split(found: Many, reader: FactReader) -> str:
-    tensors = found.inside.registered
-    devices = Counter(map(reader.device, tensors))
+    devices = found.registered
     if len(devices) < 2 or has_device_map(found.value):
         return ""
     most = devices.most_common(1)[0][0]
@@ -78,10 +76,9 @@ def _of_split(found: Many, reader: FactReader) -> str:
 
 def _of_loose(found: Many, reader: FactReader) -> str:
     """Tensors that the module's code computes with but ``.to()`` does not move."""
-    registered = Counter(map(reader.device, found.inside.registered))
-    if len(registered) != 1 or not found.inside.loose:
+    if len(found.registered) != 1 or len(found.counts) < 2:
         return ""
-    home = next(iter(registered))
+    home = next(iter(found.registered))
     if home == META:
         return ""
     strays = [

@@ -59,6 +59,7 @@ class Many:
     kind: str
     inside: Inside
     counts: Counter[str] = field(default_factory=Counter)  # how many tensors by device
+    registered: Counter[str] = field(default_factory=Counter)  # of these, what is in tables of modules
     memory: dict[Any, tuple[str, int]] = field(default_factory=dict)
 
     @property
@@ -97,6 +98,8 @@ def survey(name: str, value: Any, kind: str, reader: FactReader) -> Survey:
         devices.append(device)
         found.memory[identity] = device, size
     found.counts.update(devices)
+    if kind == "module":
+        found.registered.update(devices[: len(found.inside.registered)])
     if not devices:
         device = placement.device_of(value)
         if device != placement.UNKNOWN:

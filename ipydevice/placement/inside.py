@@ -14,6 +14,7 @@ from ipydevice.placement.tensors import FactReader, device_of, quiet
 from ipydevice.placement.walk import LEAVES, MOST_MEMBERS, NO_TENSORS, Visit, open_up, walk
 
 _DEPTH = 64
+_SMALL = 64
 _NOT_PLAIN = MODULE_INTERNALS | MODULE_HOOKS
 _subclass = type.__subclasscheck__
 
@@ -76,7 +77,8 @@ def _inside_module(root: object) -> Inside:
         values = list(dict.values(children)) if children and _subclass(dict, type(children)) else []
         values += _plain_values(held, prefix)
         part = parts.get(id(type(module))) or parts_of(type(module), parts)
-        values += [value for _, value in part[1].values]
+        if part[1].values:
+            values += [value for _, value in part[1].values]
         for value in values:
             if value is None or id(value) in seen:
                 continue
@@ -106,6 +108,27 @@ def _own_prefix(held: dict[str, Any]) -> list[str]:
 
 def _plain_values(held: dict[str, Any], prefix: list[str]) -> list[Any]:
     """Of a module's ``__dict__``, what may hold a tensor and is not the module's own bookkeeping."""
-    own = len(prefix) if list(islice(held, len(prefix))) == prefix else 0
-    pairs = islice(list(dict.items(held)), own, None)
-    return [value for name, value in pairs if id(type(value)) not in LEAVES and plain_text(name) not in _NOT_PLAIN]
+    own = len(prefix)
+    # The last of the module's own names in its place means that all of them are in theirs.
+    if own and next(islice(held, own - 1, None), None) is not prefix[-1]:
+        own = 0
+    try:
+        return [
+            value
+            for name, value in islice(held.items(), own, None)
+            if id(type(value)) not in LEAVES and plain_text(name) not in _NOT_PLAIN and not _holds_nothing(value)
+        ]
+    except RuntimeError:  # another thread has set an attribute meanwhile
+        return list(dict.values(held))
+
+
+def _holds_nothing(value: Any, depth: int = 2) -> bool:
+    """Whether a small container of exactly a built-in class holds but numbers and texts, as configurations do."""
+    cls = type(value)
+    if cls is dict:
+        value = value.values()
+    elif cls is not list and cls is not tuple and cls is not set:
+        return False
+    return len(value) <= _SMALL and all(
+        id(type(one)) in LEAVES or (depth > 0 and _holds_nothing(one, depth - 1)) for one in value
+    )
