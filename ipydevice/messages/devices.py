@@ -111,4 +111,4 @@ def inside(text: str) -> list[str]:
     """Devices in a printed list or set: ``{device(type='cuda', index=0), 'cpu'}``."""
     found = [f"{m[1]}:{m[2]}" if m[2] else m[1] for m in _REPR.finditer(text)]
     found = found or re.findall(r"\b[A-Za-z][A-Za-z0-9_]*(?::\d+)?\b", text)
-    return [_backend(name.lower()) for name in found]
+    return [_backend(name.lower()) for name in found if name.lower() not in ("and", "or")]

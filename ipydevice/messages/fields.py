@@ -11,6 +11,7 @@ from ipydevice.messages.mismatch import Mismatch
 
 _READ = {
     "device": devices.normalise,
+    "known": devices.normalise,
     "type": devices.of_type,
     "enum": devices.of_type,
     "index": devices.of_index,

@@ -61,7 +61,7 @@ PLACE_AFTER = re.compile(r"^\s*(?:tensors?|devices?|memory|arrays?|storage|input
 CHOICE = re.compile(r"^['\"`]?\s*(?:or|,|/|\||,\s*or)\s*['\"`]?$", _FLAGS)
 # One device is demanded: "must be a CUDA tensor", "can only run on GPU", "is not on CUDA".
 DEMAND = re.compile(
-    rf"""(?:\b(?:must|should|ha(?:s|ve)\s+to|needs?\s+to|required?\s+to|expect\w*(?:\s+\S+){{0,6}}?\s+to|requires?|only)
+    rf"""(?:\b(?:must|should|ha(?:s|ve)\s+to|needs?\s+to|required?\s+to|expect\w*(?:\s+\S+){{0,6}}?\s+(?<!_type\s)to|requires?|only)
       (?:\s+(?:be|have|been|reside|live|lie|stay|sit|already|all|both|placed|located|stored|contiguous|an?|the|on|and|in
         |to|run|work|with|works|supports?|supported|available|implemented|for|dense|moved|allocated|storage|contained|currently
         |device|memory|default))*?
@@ -119,14 +119,15 @@ UNAVAILABLE = re.compile(
     rf"""\bno\s+(?:\w+\s+){{0,2}}{_ACCELERATOR}(?:[-\s]\w+){{0,4}}\s+(?:(?:is|are|was|were)\s+)?
       (?:available|found|detected|visible|present)
     |\bno\s+(?:(?:usable|available|suitable|visible)\s+)?{_ACCELERATOR}\b(?:\s+devices?)?\s*(?:[.!]|$|to\s+use)
-    |\b(?:cannot|can't|could\s+not|unable\s+to)\s+find\s+(?:an?\s+|any\s+)?(?:\w+\s+)?{_ACCELERATOR}\b
-    |\b{_ACCELERATOR}\s+(?:\w+\s+){{0,2}}(?:is|are)(?:\s+not|n't)\s+(?:currently\s+)?
+    |\b(?:cannot|can't|could\s+not|unable\s+to)\s+find\s+(?:an?\s+|any\s+)?(?:\w+\s+)?{_ACCELERATOR}
+      (?:\s+(?:gpus?|devices?|cards?|backend|drivers?))?\s*(?:[.,;!?]|$)
+    |\b{_ACCELERATOR}\s+(?:(?:backend|devices?|support|accelerator|runtime|toolkit)\s+){{0,2}}(?:is|are)(?:\s+not|n't)\s+(?:currently\s+)?
       (?:available|enabled|installed|usable|present|compiled|initiali[sz]ed)
     |\b{_ACCELERATOR}\s+(?:\w+\s+){{0,2}}unavailable|\b{_ACCELERATOR}\s+not\s+(?:available|found|detected|enabled)
     |\bnot\s+(?:compiled|built|linked|installed)\s+with\s+(?:\w+\s+)?{_ACCELERATOR}\b
     |\bwithout\s+{_ACCELERATOR}\s+support\b
     |\b(?:requires?|needs?)\s+(?:an?\s+)?(?:\w+\s+)?{_ACCELERATOR}(?:[-\s](?:capable|enabled))?
-      (?:\s+(?:gpu|device|support|card))?\s*(?:[.,;!(]|$|to\s+(?:run|be|work))
+      (?:\s+(?:gpu|device|support|card|runtime))?\s*(?:[.,;!(](?!\w)|$|to\s+(?:run|be|work))
     |\b(?:nvidia|cuda|gpu)\s+drivers?\b.{{0,60}}(?:too\s+old|insufficient|fail|(?:cannot|could\s+not)\s+be\s+found|not\s+found|missing|not\s+loaded|update)
     |\binvalid\s+device\s+(?:ordinal|id|index|number)|\bdevice\s+(?:index|ordinal|id)\b.{{0,30}}out\s+of\s+range
     |\b(?:cannot|can't|not\s+able\s+to)\s+use\s+(?:the\s+|an?\s+)?(?:gpu|cuda|mps)\b|failed\s+to\s+infer\s+device\s+type

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812  # the name that everybody gives it
+import torch.nn.functional as F  # the name that everybody gives it
 from torch import nn
 
 from ipydevice.messages import recognise
@@ -128,7 +128,7 @@ def raised(call: Callable[[], Any]) -> Exception | None:
         warnings.simplefilter("ignore")
         try:
             call()
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             return error
     return None
 

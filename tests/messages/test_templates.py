@@ -14,6 +14,7 @@ from messages import texts
 
 SAMPLES = {
     "device": ["cuda:0", "mps:0", "xpu:1"],
+    "known": ["cuda", "cpu"],
     "type": ["torch.FloatTensor", "torch.cuda.FloatTensor"],
     "enum": ["MPSFloatType", "CPUFloatType"],
     "index": ["0", "1", "0"],
@@ -56,7 +57,9 @@ def test_filled_template_is_found_again(entry: Entry) -> None:
     assert mismatch.family == entry.family
     assert mismatch.order == entry.order
     assert mismatch.versions == entry.versions
-    stated = [place for place in entry.places if place.kind in ("device", "type", "enum", "index", "raw", "dlpack")]
+    stated = [
+        place for place in entry.places if place.kind in ("device", "known", "type", "enum", "index", "raw", "dlpack")
+    ]
     assert len(mismatch.devices) >= min(len(stated), 2)
 
 
