@@ -17,6 +17,7 @@ from types import TracebackType
 
 __all__ = ["enabled", "trim_traceback", "virtual_gpus"]
 
+_OPERATORS = os.path.join("torch", "_ops.py")
 _ROOM = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -78,17 +79,19 @@ def is_own_frame(filename: str) -> bool:
 
 
 def trim_traceback(exception: BaseException) -> None:
-    """Cut our own frames from the end of an exception's traceback, where a CUDA build has none.
+    """Take our own frames out of an exception's traceback, where a CUDA build has none.
 
     For hooks that show exceptions, after the exception has propagated: a frame cannot cut itself.
-    Frames of ``torch/_ops.py`` below ours (the operator that we called) go too; a user's code below ours stays.
+    Frames of ``torch/_ops.py`` right below ours (the operator that we called) go too; a user's frames all stay.
     """
-    last = None
-    entry = exception.__traceback__
+    kept: list[TracebackType] = []
+    entry, below_ours = exception.__traceback__, False
     while entry is not None:
         name = entry.tb_frame.f_code.co_filename
-        if not is_own_frame(name) and not name.endswith(os.path.join("torch", "_ops.py")):
-            last = entry
+        below_ours = is_own_frame(name) or (below_ours and name.endswith(_OPERATORS))
+        if not below_ours:
+            kept.append(entry)
         entry = entry.tb_next
-    if last is not None:
-        last.tb_next = None
+    for upper, lower in zip(kept, [*kept[1:], None], strict=True):
+        upper.tb_next = lower
+    exception.__traceback__ = kept[0] if kept else None

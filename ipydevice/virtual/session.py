@@ -24,6 +24,7 @@ from ipydevice.virtual import (
     operators,
     parallel,
     storages,
+    tracebacks,
     unsupported,
 )
 from ipydevice.virtual.mode import VirtualDevices
@@ -42,10 +43,13 @@ _ROOMS = (
     autocasting,
     cuda_api,
     parallel,
+    tracebacks,
     unsupported,
 )
 
 _script_table: Any = _builtins._get_builtin_table
+
+_default_device: Any = getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None)
 
 _counts: list[int] = []  # one for each enable() that is not undone yet
 _lock = threading.RLock()
@@ -96,11 +100,19 @@ def _install() -> None:
 
 
 def _uninstall() -> None:
+    _leave_default_device()
     _leave_mode()
     _unteach_scripts()
     _patches.restore()
     _forget_names()
     cards.process.owner = None
+
+
+def _leave_default_device() -> None:
+    """A default device that is a virtual card would make every later `torch.ones(2)` fail."""
+    context = getattr(_default_device, "device_context", None)
+    if context is not None and context.device.type == "cuda":
+        torch.set_default_device(None)
 
 
 def _leave_mode() -> None:

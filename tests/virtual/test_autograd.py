@@ -28,7 +28,7 @@ def test_each_input_of_a_function_is_checked(cards: Any) -> None:
     y = torch.ones(3, device="cuda:1", requires_grad=True)
     with pytest.raises(
         RuntimeError,
-        match="Function CarelessBackward returned an invalid gradient at index 1 - expected device cuda:1 but got cuda:0",
+        match="Function CarelessBackward returned an invalid gradient at index 1 - expected device cuda:1 but got cuda",
     ):
         Careless.apply(x, y).sum().backward()
     assert x.grad is None
@@ -69,9 +69,9 @@ def test_scalar_gradients_are_moved_silently(cards: Any) -> None:
 
 def test_given_gradients(cards: Any) -> None:
     x = torch.ones(3, device="cuda", requires_grad=True)
-    with pytest.raises(RuntimeError, match="^invalid gradient at index 0 - expected device cuda:0 but got cpu$"):
+    with pytest.raises(RuntimeError, match=r"^invalid gradient at index 0 - expected device cuda:0 but got cpu$"):
         torch.autograd.grad(x * 2, x, torch.ones(3))
-    with pytest.raises(RuntimeError, match="^invalid gradient at index 1 - expected device cuda:0 but got cuda:1$"):
+    with pytest.raises(RuntimeError, match=r"^invalid gradient at index 1 - expected device cuda:0 but got cuda:1$"):
         torch.autograd.backward([x * 2, x * 3], [torch.ones(3, device="cuda"), torch.ones(3, device="cuda:1")])
 
 

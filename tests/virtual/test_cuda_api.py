@@ -20,7 +20,7 @@ def test_what_there_is(cards: Any) -> None:
     assert torch.accelerator.is_available()
     assert torch.accelerator.current_accelerator() == torch.device("cuda")
     assert torch.cuda.is_bf16_supported()
-    with pytest.raises(Exception, match="invalid device ordinal|Invalid device id"):
+    with pytest.raises(Exception, match=r"invalid device ordinal|Invalid device id"):
         torch.cuda.get_device_name(5)
 
 
@@ -212,8 +212,8 @@ def test_packed_lengths_belong_on_the_host(cards: Any) -> None:
 def test_convolutions_on_the_host_name_both_types(cards: Any) -> None:
     with pytest.raises(
         RuntimeError,
-        match=r"^Input type \(torch.FloatTensor\) and weight type \(torch.cuda.FloatTensor\) should be the same or input "
-        "should be a MKLDNN tensor and weight is a dense tensor$",
+        match=r"^Input type \(torch.FloatTensor\) and weight type \(torch.cuda.FloatTensor\) should be the same or "
+        "input should be a MKLDNN tensor and weight is a dense tensor$",
     ):
         nn.Conv2d(3, 2, 3).cuda()(torch.ones(4, 3, 8, 8))
     with pytest.raises(RuntimeError, match=r"bias type \(torch.FloatTensor\) should be the same$"):
@@ -227,7 +227,7 @@ def test_convolutions_on_the_host_name_both_types(cards: Any) -> None:
     [
         (
             lambda x: torch.stft(x, 8, window=torch.ones(8), return_complex=True),
-            "stft input and window must be on the same",
+            "stft input and window must be",
         ),
         (lambda x: nn.LSTMCell(4, 3)(x.view(-1, 4)), "mat2 is on cpu, different from other tensors on cuda:0"),
         (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
 
@@ -23,7 +23,7 @@ class Watch(TorchFunctionMode):
 
 
 class Logged(torch.Tensor):
-    seen: list[str] = []  # noqa: RUF012
+    seen: list[str] = []
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

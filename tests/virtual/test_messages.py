@@ -21,7 +21,7 @@ EXPECTED = dict(
 def outcome(situation: Any, d: str, e: str) -> str:
     try:
         result = situation(d, e)
-    except Exception as error:  # noqa: BLE001  (what is raised is the answer)
+    except Exception as error:
         return f"{type(error).__name__}: {str(error).splitlines()[0]}"
     return f"no error (result on {result.device})"
 
@@ -40,10 +40,33 @@ def test_words_are_those_of_pytorch(name: str, cards: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("name", [name for name, text in EXPECTED.items() if not text.startswith("no error")])
 def test_no_frame_of_ours_is_left(name: str, cards: tuple[str, str]) -> None:
-    with pytest.raises(Exception) as caught:  # noqa: PT011
+    with pytest.raises(Exception) as caught:
         SITUATIONS[name](*cards)
     trim_traceback(caught.value)
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert frames
     assert not any(is_own_frame(frame.filename) for frame in frames)
     assert not frames[-1].filename.endswith("torch/_ops.py")
+
+
+def test_frames_of_ours_go_from_the_middle_too(cards: tuple[str, str]) -> None:
+    class Users(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x + torch.ones(3)
+
+    with pytest.raises(RuntimeError) as caught:
+        Users.apply(torch.ones(3, device="cuda"))
+    whole = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
+    trim_traceback(caught.value)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert sum(map(is_own_frame, whole)) >= 2
+    assert not any(is_own_frame(frame.filename) for frame in frames)
+    assert [frame.name for frame in frames][-1] == "forward"
+
+
+def test_errors_of_shape_look_as_ever(cards: tuple[str, str]) -> None:
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied") as caught:
+        torch.nn.Linear(3, 2).cuda()(torch.ones(2, 4, device="cuda"))
+    trim_traceback(caught.value)
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].filename.endswith("linear.py")

@@ -54,13 +54,13 @@ def test_workers_load_on_the_host(cards: Any) -> None:
 def test_workers_may_not_touch_a_card(cards: Any) -> None:
     torch.ones(1, device="cuda")
     with pytest.raises(
-        RuntimeError, match="Caught RuntimeError in DataLoader worker process 0(.|\n)*Cannot re-initialize CUDA"
+        RuntimeError, match=r"Caught RuntimeError in DataLoader worker process 0(.|\n)*Cannot re-initialize CUDA"
     ):
         list(DataLoader(OnCard(), num_workers=1))
 
 
 def test_pinning_what_is_on_a_card(cards: Any) -> None:
-    with pytest.raises(RuntimeError, match="cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned"):
+    with pytest.raises(RuntimeError, match=r"cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned"):
         list(DataLoader(OnCard(), pin_memory=True))
 
 
@@ -106,8 +106,10 @@ def test_data_parallel_reports_the_replica(cards: Any) -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.layer(x) + self.shift
 
-    with pytest.raises(RuntimeError, match="Caught RuntimeError in replica 0 on device 0"):
+    with pytest.raises(RuntimeError, match=r"Caught RuntimeError in replica 0 on device 0") as caught:
         nn.DataParallel(Stray().cuda())(torch.ones(4, 2))
+    assert "Original Traceback" in str(caught.value)
+    assert "ipydevice" not in str(caught.value)
 
 
 def test_model_moved_in_pieces(cards: Any) -> None:

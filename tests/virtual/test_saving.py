@@ -59,7 +59,7 @@ def test_a_file_of_another_machine(cards: Any) -> None:
         file = saved(torch.ones(3, device="cuda:3"))
     with pytest.raises(
         RuntimeError,
-        match="Attempting to deserialize object on CUDA device 3 but torch.cuda.device_count\\(\\) is 2. Please use",
+        match=r"Attempting to deserialize object on CUDA device 3 but torch.cuda.device_count\(\) is 2. Please use",
     ):
         torch.load(file)
 
@@ -69,7 +69,7 @@ def test_a_file_of_a_card_needs_a_card() -> None:
 
     with virtual_gpus(1):
         file = saved(torch.ones(3, device="cuda"))
-    with pytest.raises(RuntimeError, match="torch.cuda.is_available\\(\\) is False"):
+    with pytest.raises(RuntimeError, match=r"torch.cuda.is_available\(\) is False"):
         torch.load(file)
     file.seek(0)
     assert torch.load(file, map_location="cpu").sum() == 3

@@ -18,21 +18,9 @@ from ipydevice.virtual import enabled, session, virtual_gpus
 OWNERS: list[Any] = [
     *(torch, torch.cuda, torch.cuda.random, torch.Tensor, torch._C, torch._VF, torch.UntypedStorage, torch.jit),
     *(torch.nn.functional, torch.fft, torch.nested, torch.autograd, torch.autograd.Function, torch.autocast),
-    *(
-        torch.nn.parallel.comm,
-        torch.nn.parallel._functions.Scatter,
-        torch.backends.cudnn,
-        torch.utils.dlpack,
-        torch.accelerator,
-    ),
-    *(
-        torch.distributed,
-        threading.Thread,
-        torch.nn.parameter.UninitializedTensorMixin,
-        torch.serialization,
-        torch.optim.Optimizer,
-        torch.nn.Module,
-    ),
+    *(torch.nn.parallel.comm, torch.nn.parallel._functions.Scatter, torch.backends.cudnn, torch.utils.dlpack),
+    *(torch.accelerator, torch.distributed, torch.nn.parameter.UninitializedTensorMixin, torch._utils.ExceptionWrapper),
+    *(threading.Thread, torch.serialization, torch.optim.Optimizer, torch.nn.Module),
     *([torch.export] if "torch.export" in sys.modules else []),
 ]
 
@@ -103,6 +91,16 @@ class TestRestores:
             gpus.disable()
             torch.ones(2, 2) @ torch.ones(2, 2)
         assert {"aten::mul", "aten::mm"} <= set(counter.seen)
+
+    def test_a_default_device_that_is_gone(self) -> None:
+        with virtual_gpus(1):
+            torch.set_default_device("cuda")
+        assert torch.ones(2).device.type == "cpu"
+        torch.set_default_device("meta")
+        with virtual_gpus(1):
+            assert torch.ones(2).is_meta
+        assert torch.ones(2).is_meta
+        torch.set_default_device(None)
 
     def test_nested(self) -> None:
         with virtual_gpus(2):
