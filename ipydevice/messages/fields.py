@@ -6,12 +6,13 @@ import re
 from dataclasses import dataclass, field
 
 from ipydevice.messages import devices, template, wrappers
-from ipydevice.messages.catalogue import Entry
+from ipydevice.messages.entries import Entry
 from ipydevice.messages.mismatch import Mismatch
 
 _READ = {
     "device": devices.normalise,
     "known": devices.normalise,
+    "cpu": devices.normalise,
     "type": devices.of_type,
     "enum": devices.of_type,
     "index": devices.of_index,

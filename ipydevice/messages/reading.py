@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ipydevice.messages import embedded, fields
-from ipydevice.messages.catalogue import matches
+from ipydevice.messages.entries import matches
 from ipydevice.messages.mismatch import Mismatch, TextFrame
 
 # concurrent.futures, joblib's loky and multiprocessing.Pool send the worker's traceback as the cause

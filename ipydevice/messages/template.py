@@ -8,6 +8,7 @@ the message is about, ``reference`` for the one it is compared with, or both: ``
 
     device   a device as printed in any way             type     a tensor type: torch.cuda.FloatTensor
     known    a device of a type in `devices.KNOWN`, where any other word could stand
+    cpu      the CPU, where only it tells one template from another
     index    a bare device index, -1 for the CPU        raw      an index printed as one raw character
     enum     a tensor type: CUDAFloatType
     dlpack   a DLPack pair: 2, 0                        ctype    a number of c10::DeviceType
@@ -32,6 +33,7 @@ _PLACE = re.compile(r"<<(.+?)>>|\{(\w+)(?::([\w/.]+))?\}|(\[\[)|(\]\])")
 _PATTERNS = {
     "device": devices.DEVICE,
     "known": rf"['\"`]?(?:{'|'.join(devices.KNOWN)}|gpu)(?::-?\d+)?['\"`]?",
+    "cpu": r"cpu",
     "type": r"[\w.:\[\]]*[\w\]]",
     "enum": r"[A-Za-z]\w*Type",
     "index": r"-?\d+",
@@ -49,7 +51,7 @@ _PATTERNS = {
     "any": r".*?",
 }
 # places that state one device each
-DEVICES = ("device", "known", "type", "enum", "index", "raw", "dlpack", "ctype")
+DEVICES = ("device", "known", "cpu", "type", "enum", "index", "raw", "dlpack", "ctype")
 SPACE = re.compile(r"[ \t\n\r\f\v]+")
 
 

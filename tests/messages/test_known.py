@@ -148,6 +148,8 @@ def test_traced_text_is_told_by_its_class() -> None:
     traced = recognise(texts.exception("FakeTensorDeviceMismatchError", text))
     assert traced is not None
     assert (traced.id, traced.family) == ("PT014", "faketensor")
+    assert only(text).id == "PT014"  # eager code never names the CPU first
+    assert only(text.replace("cpu and cuda:0", "cuda:0 and cpu")).id == "PT010"
 
 
 def test_gradient_is_the_one_named_second_but_assigned_first() -> None:

@@ -131,7 +131,7 @@ def test_ordinary_error_loads_no_catalogue() -> None:
         "import sys\nfrom ipydevice.messages import recognise\n"
         "assert recognise(ValueError('mat1 and mat2 shapes cannot be multiplied')) is None\n"
         "print(*(name for name in sys.modules if name.startswith('ipydevice.messages.')), 'torch' in sys.modules)\n"
-        "recognise(ValueError('on device'))\nprint('ipydevice.messages.catalogue' in sys.modules)"
+        "recognise(ValueError('on device'))\nprint('ipydevice.messages.entries' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\n")
     assert set(out[0].split()) == {"ipydevice.messages.mismatch", "ipydevice.messages.recognise", "False"}

@@ -8,12 +8,13 @@ import re
 import pytest
 
 from ipydevice.messages import Mismatch, catalogue, recognise
-from ipydevice.messages.catalogue import Entry
+from ipydevice.messages.entries import Entry, entries
 from ipydevice.messages.template import anchor, pattern, places
 from messages import texts
 
 SAMPLES = {
     "device": ["cuda:0", "mps:0", "xpu:1"],
+    "cpu": ["cpu"],
     "known": ["cuda", "cpu"],
     "type": ["torch.FloatTensor", "torch.cuda.FloatTensor"],
     "enum": ["MPSFloatType", "CPUFloatType"],
@@ -49,7 +50,7 @@ def said(entry: Entry) -> Mismatch | None:
     return next((mismatch for mismatch in both if mismatch is not None), None)
 
 
-@pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
 def test_filled_template_is_found_again(entry: Entry) -> None:
     mismatch = said(entry)
     assert mismatch is not None
@@ -58,12 +59,14 @@ def test_filled_template_is_found_again(entry: Entry) -> None:
     assert mismatch.order == entry.order
     assert mismatch.versions == entry.versions
     stated = [
-        place for place in entry.places if place.kind in ("device", "known", "type", "enum", "index", "raw", "dlpack")
+        place
+        for place in entry.places
+        if place.kind in ("device", "known", "cpu", "type", "enum", "index", "raw", "dlpack")
     ]
     assert len(mismatch.devices) >= min(len(stated), 2)
 
 
-@pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.id)
 def test_two_roles_are_explained(entry: Entry) -> None:
     labelled = [place for place in entry.places if place.role]
     if len(labelled) > 1:
@@ -85,3 +88,11 @@ def test_pattern_allows_for_white_space_and_case() -> None:
 def test_marked_text_counts_its_case() -> None:
     assert pattern("<<=Found>> it").search("Found IT")
     assert not pattern("<<=Found>> it").search("found it")
+
+
+def test_catalogue_lists_each_id_once_and_in_order() -> None:
+    ids = [entry.id for entry in catalogue()]
+    assert len(ids) == len(set(ids))
+    assert set(ids) == {entry.id for entry in entries()}
+    assert ids[0] == "PT001"
+    assert [name for name in ids if name.startswith("PT")] == sorted(name for name in ids if name.startswith("PT"))

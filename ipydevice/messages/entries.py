@@ -66,14 +66,22 @@ class Entry:
         return templates.pattern(self.template)
 
 
+_NARROW = re.compile(r"\{(?:enum|known|cpu)\b")  # places that few words fit
+
+
 def _label(role: str) -> str:
     name, _, part = role.partition("/")
     return {"named": "the one that differs", "reference": "the one it is compared with"}.get(name, name) or part
 
 
-@cache
 def catalogue() -> tuple[Entry, ...]:
-    """Every template that is recognised, in the order of the ids."""
+    """One entry for each id, in the order of the ids: what ``ipydevice explain --list`` prints."""
+    return tuple({entry.id: entry for entry in reversed(entries())}.values())[::-1]
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """Every template; those that say the same thing in other words share an id."""
     raw = pkgutil.get_data("ipydevice.messages", "catalogue.tsv")
     assert raw is not None, "catalogue.tsv belongs to the package"
     rows = [line.split("\t") for line in raw.decode().splitlines()[1:]]
@@ -89,9 +97,9 @@ def _by_precision() -> tuple[Entry, ...]:
     """Templates with more literal text first; of equal ones those that ask for more."""
 
     def key(entry: Entry) -> tuple[int, bool, bool]:
-        return -templates.weight(entry.template), not entry.exception, "{enum" not in entry.template
+        return -templates.weight(entry.template), not entry.exception, not _NARROW.search(entry.template)
 
-    return tuple(sorted(catalogue(), key=key))
+    return tuple(sorted(entries(), key=key))
 
 
 def matches(text: str, exception_type: str) -> Iterator[tuple[Entry, re.Match[str]]]:
