@@ -38,5 +38,7 @@ def propose(finding: Finding) -> list[Fix]:
 
 
 def _proposals(ctx: Context) -> Iterator[Proposal]:
-    for repair in (*BY_CAUSE.get(ctx.finding.cause, ()), anything):
+    for repair in BY_CAUSE.get(ctx.finding.cause, ()):
         yield from repair(ctx)
+    if ctx.finding.cause not in ("meta_not_materialized", "no_accelerator"):
+        yield from anything(ctx)

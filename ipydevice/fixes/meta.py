@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import workspace_device
-from ipydevice.fixes.names import root
+from ipydevice.fixes.names import bound, root
+
+_Shapes = dict[str, tuple[int, ...] | None]
 
 
 def not_materialized(ctx: Context) -> Iterator[Proposal]:
@@ -21,8 +22,7 @@ def not_materialized(ctx: Context) -> Iterator[Proposal]:
     if found is None:
         return
     path, module = found
-    wanted = _shapes(module)
-    name = _state_dict(ctx, wanted)
+    name = _weights(ctx, path, _shapes(module))
     if name is None:
         return
     device = workspace_device(ctx)
@@ -76,9 +76,9 @@ def _inside(module: Any, wanted: Any, path: str, depth: int = 8) -> tuple[str, A
     return None
 
 
-def _shapes(module: Any, prefix: str = "") -> dict[str, tuple[int, ...] | None]:
+def _shapes(module: Any, prefix: str = "") -> _Shapes:
     """Names as in its state_dict, and shapes."""
-    found: dict[str, tuple[int, ...] | None] = {}
+    found: _Shapes = {}
     for member in placement.members(module):
         name = member.path.lstrip(".").strip("[]'\"")
         if member.via in ("parameter", "buffer"):
@@ -88,37 +88,46 @@ def _shapes(module: Any, prefix: str = "") -> dict[str, tuple[int, ...] | None]:
     return found
 
 
-def _state_dict(ctx: Context, wanted: dict[str, tuple[int, ...] | None]) -> str | None:
-    """The path of the one dict in the workspace that holds tensors of these names and shapes."""
-    found: list[str] = []
+def _weights(ctx: Context, path: str, wanted: _Shapes) -> str | None:
+    """Code for the state dict in the workspace that holds tensors of these names and shapes."""
+    attribute = path.rsplit(".", 1)[-1].strip("[]'\"")
+    parts: list[str] = []
+    whole: list[str] = []
     for name, live in list(ctx.finding.namespace.items()):
         if not name.startswith("_"):
-            found += _matching(live, name, wanted, 3)
-    return found[0] if len(found) == 1 else None
+            whole += _matching(live, name, wanted, 3)
+            parts += _matching(live, name, {f"{attribute}.{key}": shape for key, shape in wanted.items()}, 3, part=True)
+    # Layers of one shape have state dicts that look alike: the key of the same name decides.
+    named = [found for found in whole if found.rsplit("[", 1)[-1].strip("[]'\"") == attribute]
+    for found in (named, whole):
+        if len(found) == 1:
+            return found[0]
+    if len(parts) == 1 and not whole:
+        prefix = f'"{attribute}."'
+        return f"{{k.removeprefix({prefix}): v for k, v in {parts[0]}.items() if k.startswith({prefix})}}"
+    return None
 
 
-def _matching(held: Any, path: str, wanted: dict[str, tuple[int, ...] | None], depth: int) -> Iterator[str]:  # type: ignore[misc]
+def _matching(held: Any, path: str, wanted: _Shapes, depth: int, *, part: bool = False) -> Iterator[str]:
+    """Paths of the dicts whose tensors are exactly the wanted ones, or hold them among others."""
     if not isinstance(held, dict) or depth == 0:
         return
     tensors = {k: v for k, v in dict.items(held) if type(k) is str and placement.is_tensor(v)}
-    if wanted and {k: placement.shape_of(v) for k, v in tensors.items()} == wanted:
-        if all(placement.device_of(v) != "meta" for v in tensors.values()):
+    shapes = {k: placement.shape_of(v) for k, v in tensors.items()}
+    fits = wanted.items() <= shapes.items() if part else wanted == shapes
+    if wanted and fits:
+        if all(placement.device_of(tensors[key]) != "meta" for key in wanted):
             yield path
         return
     for key, inner in dict.items(held):
         if type(key) is str:
-            yield from _matching(inner, f"{path}[{classes_quote(key)}]", wanted, depth - 1)
-
-
-def classes_quote(key: str) -> str:
-    """The key as a literal."""
-    return repr(key)
+            yield from _matching(inner, f"{path}[{key!r}]", wanted, depth - 1, part=part)
 
 
 def _last_load(ctx: Context, path: str, name: str) -> tuple[Site, ast.stmt] | None:
     """The last statement before the failure that loaded or moved a part of the same model."""
     base = path.split(".")[0].split("[")[0]
-    held = name.split("[")[0]
+    held = {n.id for n in ast.walk(ast.parse(name, mode="eval")) if isinstance(n, ast.Name)} - {"k", "v"}
     last: tuple[Site, ast.stmt] | None = None
     for cell in ctx.work.order:
         source = classes.cell_source(ctx, cell)
@@ -127,11 +136,8 @@ def _last_load(ctx: Context, path: str, name: str) -> tuple[Site, ast.stmt] | No
                 return last
             for node in ast.walk(statement):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and root(node.func) == base:
-                    if node.func.attr in ("load_state_dict", "to", "to_empty", "cuda", "eval"):
+                    if node.func.attr in ("load_state_dict", "to", "to_empty", "cuda"):
                         site = Site(source, statement)
-                        if node.func.attr != "eval" and ctx.work.available(site, held):
+                        if all(ctx.work.available(site, n) or n in bound([statement]) for n in held):
                             last = (site, statement)
     return last
-
-
-__all__ = ["MISSING", "not_materialized"]

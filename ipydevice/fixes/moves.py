@@ -10,11 +10,13 @@ from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, Scope, attribute
 from ipydevice.diagnose.evaluate import value as value_of
 from ipydevice.diagnose.finding import Site, Step
+from ipydevice.diagnose.infer import device_name
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import make_on_device
 from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.workspace import outermost_loop
+from ipydevice.placement.kinds import torch_class
 
 # Seen around a name, these say that it is wanted on the host there.
 _HOST_METHODS = frozenset(["numpy", "cpu", "tolist", "item", "size", "dim", "numel"])
@@ -85,6 +87,8 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
     """Does the value meet other tensors there, rather than being collected, counted or given to the host?"""
     parent = site.source.parent(node)
     match parent:
+        case ast.List(elts=elts) | ast.Tuple(elts=elts) if len(elts) > 1 and isinstance(parent.ctx, ast.Load):
+            return _goes_together(site, parent)
         case ast.keyword() | ast.List() | ast.Tuple() | ast.Starred():
             return not isinstance(getattr(parent, "ctx", None), ast.Store) and is_operand(ctx, site, parent)
         case ast.Subscript(value=value, slice=index):
@@ -97,8 +101,9 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
             if isinstance(parent.func, ast.Attribute):
                 if parent.func.attr in ("append", "extend", "update", "to", "add", "insert", "put", "tensor"):
                     return False
-                if placement.is_tensor(ctx.value(Site(site.source, parent.func.value, site.frame))):
-                    return True
+                receiver = ctx.value(Site(site.source, parent.func.value, site.frame))
+                if placement.is_tensor(receiver) or (receiver is MISSING and _is_tensor_method(parent.func.attr)):
+                    return not any(_to_host(a) for a in others)
             model = placement.is_module(ctx.value(Site(site.source, parent.func, site.frame)))
             return (bool(others) or model) and not any(_to_host(a) for a in others)
         case ast.BinOp(left=left, right=right):
@@ -112,6 +117,21 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
             return isinstance(call, ast.Call) and call.func is parent and is_operand(ctx, site, call)
         case _:
             return False
+
+
+def _is_tensor_method(name: str) -> bool:
+    tensor = torch_class("tensor")
+    return tensor is not None and name in tensor.__mro__[1].__dict__  # torch._C.TensorBase has the operators
+
+
+def _goes_together(site: Site, parts: ast.AST) -> bool:
+    """``torch.cat([a, b])``: do the items of a list meet in one call?"""
+    call = site.source.parent(parts)
+    if isinstance(call, ast.keyword):
+        call = site.source.parent(call)
+    if not isinstance(call, ast.Call) or root(call.func) in _HOST_ROOTS or last_name(call.func) in _LOADERS:
+        return False
+    return last_name(call.func) not in ("append", "extend", "print", "zip", "len", "enumerate", "list", "tuple")
 
 
 def _bare(node: ast.AST) -> ast.AST:
@@ -291,6 +311,8 @@ def _move_value(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> bool
 
 
 def _suffix_move(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> bool:
+    if isinstance(value, (ast.ListComp, ast.GeneratorExp, ast.DictComp)) and _is_choice(value):
+        return False
     if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
         return _suffix_move(ctx, draft, site, value.elt)
     if isinstance(value, ast.DictComp):
@@ -302,8 +324,17 @@ def _suffix_move(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> boo
     device = ctx.device(Site(site.source, value, site.frame), avoid=_stray_names(ctx))
     if device is None:
         return False
+    if isinstance(value, ast.Call) and last_name(value.func) == "to" and len(value.args) == 1 and not value.keywords:
+        if device_name(ctx.value(Site(site.source, value.args[0], site.frame))) is not None:
+            draft.replace(value.args[0], device)  # moved already, to the wrong place
+            return True
     draft.suffix(value, to(device))
     return True
+
+
+def _is_choice(value: ast.ListComp | ast.GeneratorExp | ast.DictComp) -> bool:
+    """``{k: v.to(d) if ... else v ...}``: not every item can be moved."""
+    return isinstance(value.value if isinstance(value, ast.DictComp) else value.elt, ast.IfExp)
 
 
 def _is_parameter(value: ast.expr) -> bool:
@@ -375,6 +406,8 @@ def where_used(ctx: Context) -> Proposal | None:
         return _member_moved(ctx)
     site, node = stray.site, stray.site.node
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        return None
+    if stray.known and not placement.is_tensor(stray.value):
         return None
     uses = [node, *(use for use in _next_strays(ctx, site) if not _inside(node, use))]
     if any(written_in_place(site, use) for use in uses):
@@ -474,6 +507,7 @@ def _widest(statement: ast.AST) -> Iterator[ast.expr]:
         if isinstance(child, (ast.Name, ast.Attribute, ast.Subscript)) and _is_chain(child):
             if isinstance(child.ctx, ast.Load):
                 yield child
+            yield from (n.slice for n in ast.walk(child) if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Name))
             continue
         yield from _widest(child)
 
