@@ -7,7 +7,8 @@ A class with a ``__torch_dispatch__`` of its own may also answer for device and 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
 from ipydevice.placement.kinds import array_library, attributes, class_dicts, is_a, is_tensor, torch_class
@@ -33,15 +34,22 @@ def is_plain(t: object) -> bool:
     return cls is torch_class("tensor") or cls is torch_class("parameter")
 
 
+def _dispatching(t: object) -> Mapping[str, Any] | None:
+    """Namespace of the class that gives `t` its ``__torch_dispatch__``; None where that is Tensor itself."""
+    if is_plain(t):
+        return None
+    own = next((space for space in class_dicts(type(t)) if "__torch_dispatch__" in space), None)
+    disabled = vars(torch_class("tensor")).get("__torch_dispatch__")
+    return None if own is None or own["__torch_dispatch__"] is disabled else own
+
+
 def answers_itself(t: object) -> bool:
     """Whether a ``__torch_dispatch__`` outside torch might be asked for the tensor's device or sizes."""
-    if is_plain(t):
+    own = _dispatching(t)
+    if own is None:
         return False
-    for space in class_dicts(type(t)):
-        if "__torch_dispatch__" in space:
-            module = space.get("__module__")
-            return not (type(module) is str and module.split(".")[0] == "torch")
-    return False
+    module = own.get("__module__")
+    return not (type(module) is str and module.split(".")[0] == "torch")
 
 
 def read(t: object, name: str) -> Any:
@@ -125,7 +133,7 @@ def bytes_of(t: object) -> int:
 
 def storage_of(t: object) -> Memory | None:
     """Identity and bytes of the memory a dense tensor lies in, or None where it has none of its own."""
-    if not is_tensor(t) or is_a(t, "uninitialized") or is_fake(t):
+    if not is_tensor(t) or is_a(t, "uninitialized") or is_fake(t) or inner_tensors(t):
         return None
     storage = call(t, "untyped_storage")
     if storage is None or storage.device.type == "meta":  # of the storage: a subclass may answer for `is_meta`
@@ -168,8 +176,8 @@ _PARTS = (("_indices", "_values"), ("crow_indices", "col_indices", "values"), ("
 
 def inner_tensors(t: object) -> list[Any]:
     """The tensors of which a composite one consists: sparse parts, or attributes of a wrapper subclass."""
-    if not is_plain(t):
-        return [] if is_fake(t) else [value for value in list(dict.values(attributes(t))) if is_tensor(value)]
+    if _dispatching(t) is not None:
+        return [] if is_fake(t) else [value for value in _held_by(t) if is_tensor(value)]
     torch = sys.modules["torch"]
     if read(t, "layout") is torch.strided:
         return []
@@ -179,6 +187,18 @@ def inner_tensors(t: object) -> list[Any]:
         if all(part is not None for part in found):
             return found
     return []
+
+
+def _held_by(t: object) -> Iterator[Any]:
+    """Attributes of a wrapper; DTensor keeps its local tensor in a slot."""
+    yield from list(dict.values(attributes(t)))
+    for space in class_dicts(type(t)):
+        for descriptor in list(space.values()):
+            if type(descriptor) is MemberDescriptorType:
+                try:
+                    yield descriptor.__get__(t)
+                except (AttributeError, TypeError):  # not set
+                    continue
 
 
 class Facts(NamedTuple):

@@ -75,6 +75,35 @@ def test_jagged_size_is_not_a_number() -> None:
     assert placement.device_of(jagged) == "cpu"
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_distributed_tensor_takes_what_its_local_part_takes() -> None:
+    distributed = pytest.importorskip("torch.distributed")
+    if not distributed.is_available() or not distributed.is_gloo_available():
+        pytest.skip("this torch has no gloo")
+    from torch.distributed.device_mesh import init_device_mesh
+
+    tensors = pytest.importorskip("torch.distributed.tensor")  # public since 2.5
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        whole = tensors.distribute_tensor(torch.ones(4, 2), init_device_mesh("cpu", (1,)), [tensors.Shard(0)])
+        assert placement.device_of(whole) == "cpu"
+        assert placement.shape_of(whole) == (4, 2)
+        assert placement.bytes_of(whole) == 32
+        assert placement.storage_of(whole) is None
+    finally:
+        distributed.destroy_process_group()
+
+
+def test_subclass_counts_its_own_memory() -> None:
+    class Tagged(torch.Tensor):
+        tag: Any
+
+    tagged = torch.ones(4).as_subclass(Tagged)
+    tagged.tag = torch.ones(100)
+    assert placement.bytes_of(tagged) == 16
+    assert placement.storage_of(tagged) is not None
+
+
 def test_reading_under_modes_runs_none() -> None:
     seen = []
 
