@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ipydevice.show import quantities
@@ -24,7 +25,6 @@ from ipydevice.show.tree import (
     Table,
 )
 
-STANDARD_LINES = 12  # a failed cell's panel; optional remarks give way
 TABLE_LINES = 40  # of an unfolded table, before "and N more"
 LABELS = 8  # columns of "why", "fix" and the like
 
@@ -45,16 +45,18 @@ class _Page:
 
 def render(panel: Panel, *, width: int, color: bool) -> str:
     """Lines of at most `width` columns (at least 40 are taken), without a newline at the end."""
-    for terse in range(4):
-        lines = _lines(panel, _Page(max(40, width), color, terse))
-        if len(lines) <= STANDARD_LINES:
-            break
+    page = _Page(max(40, width), color)
+    lines = _lines(panel, page)
+    for terse in (1, 2, 3):
+        if panel.lines is not None and len(lines) > panel.lines:
+            lines = _lines(panel, replace(page, terse=terse))
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _lines(panel: Panel, page: _Page) -> list[str]:
     written = [(block, list(_RENDER[type(block)](block, page))) for block in panel.blocks]
-    spare = STANDARD_LINES - sum(len(lines) for block, lines in written if not _optional(block))
+    spare = math.inf if panel.lines is None else panel.lines
+    spare -= sum(len(lines) for block, lines in written if not _optional(block))
     kept: list[str] = []
     for block, lines in written:
         if _optional(block):

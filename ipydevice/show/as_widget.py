@@ -63,8 +63,7 @@ def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> b
     plain: dict[str, Any] = {
         "uid": uid,
         "html": as_html.body(panel, rows=False),
-        "rows": [_row(entry) for table in tables for entry in table.entries],
-        "left": sum(table.left for table in tables),
+        "tables": [{"rows": list(map(_row, table.entries)), "left": table.left} for table in tables],
         "failed": {},
         "fixes": [],
     }
@@ -77,7 +76,7 @@ def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> b
         plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
     elif isinstance(view, CheckReport):
         # Several small tables, which need neither sorting nor filters: they stay as they are.
-        plain |= {"html": as_html.body(panel), "rows": [], "left": 0}
+        plain |= {"html": as_html.body(panel), "tables": []}
         plain["failed"] = {"cell": view.cell, "cell_id": view.cell_id, "source": view.cell_source}
         plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -22,13 +22,16 @@ from ipydevice.show.tree import (
     Table,
 )
 
+STANDARD_LINES = 12  # a failed cell's panel in a terminal, below a traceback that is long already
+
 # A guess stated as a fact costs more trust than it saves words.
 _HEDGE = {"certain": "", "likely": "probably: ", "guess": "a guess: "}
 
 
 def of_diagnosis(diagnosis: Diagnosis) -> Panel:
     """The panel below a failed cell: headline, marked line, why, fixes, folded table."""
-    return Panel(label=f"Device error: {diagnosis.headline}", blocks=tuple(_blocks(diagnosis)))
+    blocks = tuple(_blocks(diagnosis))
+    return Panel(label=f"Device error: {diagnosis.headline}", blocks=blocks, lines=STANDARD_LINES)
 
 
 def _blocks(d: Diagnosis) -> Iterator[Block]:

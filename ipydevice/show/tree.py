@@ -136,3 +136,4 @@ Block = Heading | Code | Remark | Folded | Options | Bars | Table
 class Panel:
     label: str  # name of the whole for a screen reader
     blocks: tuple[Block, ...]
+    lines: int | None = None  # at most so many in the text view, where leaving out notes can do it

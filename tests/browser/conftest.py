@@ -17,7 +17,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 expect.set_options(timeout=20_000)
 
@@ -136,6 +136,16 @@ class Jupyter:
             time.sleep(0.1)
         raise TimeoutError(f"no idle kernel for {name} after {limit} s")
 
+    def end_kernels(self) -> None:
+        """Kernels of notebooks that nobody looks at any more: they take memory from the next ones."""
+        for session in self.get("/api/sessions"):
+            self.send("DELETE", f"/api/sessions/{session['id']}")
+
+    def send(self, method: str, path: str) -> None:
+        headers = {"Authorization": f"token {self.token}"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method, headers=headers)
+        urllib.request.urlopen(request, timeout=30).close()
+
     def stop(self) -> None:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -221,23 +231,32 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture
-def page(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    opened = context.new_page()
+@pytest.fixture(scope="session")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """One for all tests: JupyterLab's scripts are read and compiled once."""
+    opened = browser.new_context()
     opened.set_default_timeout(30_000)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    opened = context.new_page()
+    opened.set_viewport_size({"width": 1200, "height": 900})
     yield opened
     folder = Path(os.environ.get("IPYDEVICE_SCREENSHOTS", tmp_path))
     folder.mkdir(parents=True, exist_ok=True)
     opened.screenshot(path=str(folder / f"{request.node.name}.png"))
-    context.close()
+    opened.close()
 
 
 @pytest.fixture
-def open_notebook(page: Page, jupyter: Jupyter, request: pytest.FixtureRequest) -> Callable[..., Notebook]:
+def open_notebook(page: Page, jupyter: Jupyter, request: pytest.FixtureRequest) -> Iterator[Callable[..., Notebook]]:
     def open_(cells: list[str], server: Jupyter = jupyter) -> Notebook:
         name = f"{request.node.name}.ipynb"
         server.write(name, cells)
         return Notebook(page, server, name)
 
-    return open_
+    yield open_
+    jupyter.end_kernels()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
-
 from conftest import Jupyter
 from panels import CELLS
 from playwright.sync_api import expect
@@ -110,9 +107,7 @@ def test_after_a_kernel_restart_the_buttons_still_work(open_notebook, jupyter):
     notebook = open_notebook(CELLS)
     live = fail(notebook)
     (session,) = (s for s in jupyter.get("/api/sessions") if s["path"] == notebook.name)
-    url = f"http://127.0.0.1:{jupyter.port}/api/kernels/{session['kernel']['id']}/restart"
-    request = urllib.request.Request(url, method="POST", headers={"Authorization": f"token {jupyter.token}"})
-    json.load(urllib.request.urlopen(request))
+    jupyter.send("POST", f"/api/kernels/{session['kernel']['id']}/restart")
     notebook.wait()
     live.get_by_role("button", name="insert: make labels").click()
     expect(notebook.cells).to_have_count(5)
@@ -126,6 +121,19 @@ def test_when_the_live_panel_goes_the_static_one_returns(open_notebook):
     notebook.run(3)
     expect(static).to_be_visible()
     expect(notebook.live(2)).to_have_count(0)
+
+
+def test_opened_again_after_the_kernel_has_gone_the_static_panel_is_there(open_notebook, jupyter):
+    notebook = open_notebook(CELLS)
+    fail(notebook)
+    notebook.page.keyboard.press("Control+s")
+    expect(notebook.page.locator(".jp-mod-dirty")).to_have_count(0)
+    notebook.page.goto("about:blank")
+    jupyter.end_kernels()
+    again = type(notebook)(notebook.page, jupyter, notebook.name)
+    static = again.cell(2).locator(".ipydevice-static")
+    expect(static).to_be_visible()
+    expect(static).to_contain_text("labels is on cpu, logits is on cuda:0")
 
 
 def test_palette_entry_applies_the_first_fix(open_notebook):

@@ -61,14 +61,14 @@ def test_rows_beyond_thirty_are_counted_for_machines():
 def test_the_page_gets_texts_escaped_and_code_as_it_is():
     data = json.loads(as_widget.data(HOSTILE, show.tree_of(HOSTILE), "abc"))
     assert "<script" not in data["html"]
-    assert "\x1b" not in json.dumps(data["rows"])
+    assert "\x1b" not in json.dumps(data["tables"])
     assert data["fixes"][0]["edits"][0]["before"] == HOSTILE.fixes[0].edits[0].before.replace("\ud800", "?")
 
 
 def test_the_page_draws_the_rows_itself():
     data = json.loads(as_widget.data(WORKSPACE, show.tree_of(WORKSPACE), "abc"))
     assert "model.pe" not in data["html"]
-    assert [row[0] for row in data["rows"]] == [row.name for row in WORKSPACE.rows]
+    assert [row[0] for row in data["tables"][0]["rows"]] == [row.name for row in WORKSPACE.rows]
 
 
 def test_a_code_page_without_our_signs_gets_others():

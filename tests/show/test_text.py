@@ -102,7 +102,7 @@ def test_nothing_known_still_says_the_message():
 
 
 def test_something_else_is_refused_with_what_was_expected():
-    with pytest.raises(TypeError, match="expected a Diagnosis or an Inventory to show, got dict"):
+    with pytest.raises(TypeError, match=r"expected a Diagnosis, .* to show, got dict"):
         show.text({})
 
 

@@ -62,16 +62,17 @@ function addButtons(model, el, root, data) {
   }
 }
 
-/** Build the grid when it is first looked at; most panels are read without it. */
-function addTable(root, data) {
-  const details = root.querySelector('.ipd-table');
-  if (!details || !data.rows.length) return;
-  const build = () => {
-    const plain = details.querySelector('.ipd-rows');
-    if (details.open && plain) plain.replaceWith(deviceTable(data.rows, data.left));
-  };
-  details.addEventListener('toggle', build);
-  build();
+/** Build each grid when it is first looked at; most panels are read without. */
+function addTables(root, data) {
+  const plain = root.querySelectorAll('.ipd-table');
+  data.tables.forEach(({ rows, left }, index) => {
+    const details = plain[index];
+    const build = () => {
+      if (details.open) details.querySelector('.ipd-rows')?.replaceWith(deviceTable(rows, left));
+    };
+    details.addEventListener('toggle', build);
+    build();
+  });
 }
 
 /**
@@ -120,7 +121,7 @@ export default {
     root.classList.add('ipydevice-live');
     root.append(make('div', { class: 'ipd-status', role: 'status' }));
     addButtons(model, el, root, data);
-    addTable(root, data);
+    addTables(root, data);
     const release = guardKeys(root);
     const show = hideStatic(el, data.uid);
     return () => { release(); show(); };
