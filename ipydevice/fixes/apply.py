@@ -84,7 +84,10 @@ def _find_run(after: Sequence[Mapping[str, Any]], old: Sequence[str], run: Mappi
             if cell.get("cell_id") == run["cell_id"]:
                 return index
     for index, cell in enumerate(after):
-        if cell.get("cell") == run.get("cell") and run.get("cell") is not None:
-            if run["source"] in (cell["source"], old[index]):
-                return index
+        if (
+            cell.get("cell") == run.get("cell")
+            and run.get("cell") is not None
+            and run["source"] in (cell["source"], old[index])
+        ):
+            return index
     return None

@@ -9,8 +9,8 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
-from ipydevice.diagnose.finding import Site, Step
-from ipydevice.fixes import classes, moves, origins
+from ipydevice.diagnose.finding import Site
+from ipydevice.fixes import classes, phrases, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.modules import workspace_device
@@ -45,7 +45,7 @@ def owners(ctx: Context) -> Iterator[tuple[Any, str]]:
         first = stray.attribute.replace("[", ".").split(".")[0]
         seen.add(id(stray.owner))
         yield stray.owner, first
-    behind = moves.stray_owner(ctx)
+    behind = phrases.stray_owner(ctx)
     if behind is not None and id(behind) not in seen and not placement.is_tensor(behind):
         last = re.findall(r"\.(\w+)(?:\[[^.]*\])?$", stray.path or "")
         if last:
@@ -192,11 +192,11 @@ def _named(ctx: Context, owner: Any) -> tuple[str, Site, ast.stmt] | None:
         if last is not None:
             return last
     for step in ctx.finding.owner_chain:
-        statement = step.site.source.statement(step.site.node)
-        if isinstance(statement, ast.Assign) and step.how == "assignment":
-            target = step.site.source.segment(statement.targets[0])
-            if ctx.value(Site(step.site.source, statement.targets[0], step.site.frame)) is owner:
-                return target, step.site, statement
+        made = step.site.source.statement(step.site.node)
+        if isinstance(made, ast.Assign) and step.how == "assignment":
+            target = step.site.source.segment(made.targets[0])
+            if ctx.value(Site(step.site.source, made.targets[0], step.site.frame)) is owner:
+                return target, step.site, made
     return None
 
 
@@ -215,9 +215,14 @@ def _fillers(ctx: Context, owner: Any) -> set[str]:
 
 def _fills(statement: ast.stmt, name: str, fillers: set[str]) -> bool:
     for node in ast.walk(statement):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in fillers:
-            if isinstance(node.func.value, ast.Name) and node.func.value.id == name:
-                return True
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in fillers
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == name
+        ):
+            return True
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and root(node) == name:
             return True
     return False
@@ -248,7 +253,7 @@ def _move_parts(parts: list[tuple[str, str]], device: str) -> str:
 
 def at_use(ctx: Context) -> Iterator[Proposal]:
     """``.to(x.device)`` where the tensor is used; right on every device, a copy on each call."""
-    used = moves.where_used(ctx)
+    used = uses.where_used(ctx)
     if used is not None:
         used.note = used.note or "copies it on every call"
         yield used
@@ -257,234 +262,10 @@ def at_use(ctx: Context) -> Iterator[Proposal]:
 # -- state between calls ------------------------------------------------------------------------
 
 
-def kept_state(ctx: Context) -> Iterator[Proposal]:
-    """A hidden state kept between calls: a buffer, or moved before it is used, None left alone."""
-    for owner, attribute in owners(ctx):
-        if placement.is_module(owner):
-            buffer = as_buffer(ctx, owner, attribute)
-            if buffer is not None:
-                buffer.title = f"make the state {attribute} a buffer, which moves with the module"
-                yield buffer
-        guarded = _moved_if_there(ctx, owner, attribute)
-        if guarded is not None:
-            yield guarded
-
-
-def _moved_if_there(ctx: Context, owner: Any, attribute: str) -> Proposal | None:
-    stray = ctx.stray
-    assert stray is not None
-    node: ast.AST = stray.site.node
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    site = Site(stray.site.source, node, stray.site.frame)
-    statement = site.source.statement(node)
-    if not isinstance(node, ast.Attribute) or statement is None or node.attr != attribute:
-        return None
-    name = site.source.segment(node)
-    device = ctx.device(Site(site.source, statement, site.frame))
-    held = attributes(owner).get(attribute)
-    if device is None:
-        return None
-    moved = f"{name}.to({device})" if placement.is_tensor(held) else f"tuple(s.to({device}) for s in {name})"
-    draft = ctx.draft(site.source)
-    draft.before(statement, f"if {name} is not None:\n    {name} = {moved}")
-    path, here = classes.owner_path(ctx), workspace_device(ctx)
-    live = None
-    if path is not None and here is not None and placement.is_tensor(held):
-        live = f"{path}.{attribute} = {path}.{attribute}.to({here})"
-    return Proposal(f"move {name} to the input's device before it is used", [draft], live=live)
-
-
 # -- caches ---------------------------------------------------------------------------------------
 
 
-def stale_cache(ctx: Context) -> Iterator[Proposal]:
-    """Make the cache ask for the device; or move what comes out of it."""
-    rebuilt = _rebuilt_elsewhere(ctx)
-    if rebuilt is not None:
-        yield rebuilt
-    for step in ctx.chain:
-        statement = step.site.source.statement(step.site.node)
-        if step.how == "return" and isinstance(statement, ast.Return) and statement.value is not None:
-            device = ctx.device(Site(step.site.source, statement.value, step.site.frame))
-            if device is not None:
-                draft = ctx.draft(step.site.source)
-                draft.suffix(statement.value, f".to({device})")
-                yield Proposal("move what comes out of the cache", [draft])
-            break
-    yield from at_use(ctx)
-    for owner, _ in owners(ctx):
-        if not placement.is_module(owner):
-            whole = move_object(ctx, owner)
-            if whole is not None:
-                yield whole
-
-
-def _rebuilt_elsewhere(ctx: Context) -> Proposal | None:
-    """``if self.mask is None:`` becomes ``if self.mask is None or self.mask.device != x.device:``."""
-    for owner, attribute in owners(ctx):
-        for setting in classes.settings(ctx, owner, attribute):
-            source = setting.site.source
-            for up in source.ancestors(setting.statement):
-                if isinstance(up, ast.If) and setting.statement in up.body and _asks_for(up.test, attribute):
-                    if classes.is_random(setting.statement, source):
-                        return None
-                    name = source.segment(_own(up.test, attribute))
-                    live_frame = ctx.stray.site.frame if ctx.stray and ctx.stray.site.source is source else None
-                    device = ctx.device(Site(source, up.test, live_frame), avoid=[attribute])
-                    if device is None or name in device:
-                        continue
-                    draft = ctx.draft(source)
-                    draft.suffix(up.test, f" or {name}.device != {device}") if _or_able(up.test) else None
-                    if draft:
-                        return Proposal(f"make {name} anew when the device has changed", [draft])
-    return None
-
-
-def _asks_for(test: ast.expr, attribute: str) -> bool:
-    return any(
-        isinstance(n, ast.Compare)
-        and isinstance(n.left, ast.Attribute)
-        and n.left.attr == attribute
-        and isinstance(n.ops[0], ast.Is)
-        for n in ast.walk(test)
-    )
-
-
-def _own(test: ast.expr, attribute: str) -> ast.expr:
-    return next(n for n in ast.walk(test) if isinstance(n, ast.Attribute) and n.attr == attribute)
-
-
-def _or_able(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare)
-
-
 # -- optimizers -----------------------------------------------------------------------------------
-
-
-def optimizer_state(ctx: Context) -> Iterator[Proposal]:
-    """Move the state to its parameters' devices, below the statement that brought it or moved the model."""
-    stray = ctx.stray
-    if stray is None:
-        return
-    near = origins.near(ctx)
-    if near is not None:  # the optimizer's own step() makes it
-        made = moves.where_made(ctx, near)
-        if made is not None:
-            yield made
-    name = _optimizer_name(ctx)
-    if name is None:
-        for owner, _ in owners(ctx):
-            if placement.is_optimizer(owner):
-                continue
-            if not placement.is_module(owner):
-                whole = move_object(ctx, owner)
-                if whole is not None:
-                    yield whole
-        yield from at_use(ctx)
-        return
-    code = _state_loop(ctx, name)
-    live_name = name if root(ast.parse(name, mode="eval").body) in ctx.finding.namespace else None
-    live = _state_loop(ctx, live_name) if live_name else None
-    for site, statement in _after_state(ctx, name):
-        draft = ctx.draft(site.source)
-        draft.after(statement, code)
-        yield Proposal(
-            f"move the state of {name} to its parameters' devices",
-            [draft],
-            live=live,
-            note="Adam's 'step' stays on the host, where it belongs; a failed step() may have counted it already",
-        )
-        return
-
-
-def _optimizer_name(ctx: Context) -> str | None:
-    stray = ctx.stray
-    assert stray is not None
-    node: ast.AST = stray.site.node
-    for part in ast.walk(node):
-        if isinstance(part, (ast.Name, ast.Attribute)):
-            live = ctx.value(Site(stray.site.source, part, stray.site.frame))
-            if placement.is_optimizer(live):
-                return stray.site.source.segment(part)
-    for name, live in list(ctx.finding.namespace.items()):
-        if live is stray.owner and placement.is_optimizer(live) and not name.startswith("_"):
-            return name
-    return None
-
-
-def _state_loop(ctx: Context, name: str) -> str:
-    device_type = f"{ctx.target}".split(":")[0]
-    p, state, k, v = ("param", "state", "key", "value")
-    if device_type and any(n in ctx.finding.namespace for n in (p, state, k, v)):
-        p, state, k, v = ("param_", "state_", "key_", "value_")
-    return (
-        f"for {p}, {state} in {name}.state.items():\n"
-        f"    for {k}, {v} in {state}.items():\n"
-        f'        if {k} != "step" and hasattr({v}, "to"):\n'
-        f"            {state}[{k}] = {v}.to({p}.device)"
-    )
-
-
-def _after_state(ctx: Context, name: str) -> Iterator[tuple[Site, ast.stmt]]:
-    """The statements behind which the state can be moved, the best first."""
-    steps = [*reversed(ctx.chain), *reversed(ctx.finding.owner_chain)]
-    for step in steps:
-        if step.how in ("move", "item", "assignment", "attribute"):
-            statement = _outer_statement(step)
-            if statement is not None and _knows(ctx, step.site, statement, name):
-                yield step.site, statement
-    last = _last_move(ctx, name)
-    if last is not None:
-        yield last
-
-
-def _outer_statement(step: Step) -> ast.stmt | None:
-    """The statement at the level of its function or cell that the step belongs to."""
-    source = step.site.source
-    statement = source.statement(step.site.node)
-    for up in source.ancestors(step.site.node):
-        if isinstance(up, (ast.For, ast.AsyncFor, ast.While, ast.With, ast.If, ast.Try)):
-            statement = up
-        elif isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            break
-    return statement
-
-
-def _knows(ctx: Context, site: Site, statement: ast.stmt, name: str) -> bool:
-    """Is the optimizer made by then, and is this no statement that only makes it?"""
-    base = name.split(".")[0]
-    if base in bound([statement]):
-        return False
-    return ctx.work.available(Site(site.source, statement, site.frame), base)
-
-
-def _last_move(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
-    """The last statement before the failure that moved a model or loaded the optimizer's state."""
-    base = name.split(".")[0]
-    for cell in reversed(ctx.work.order):
-        source = classes.cell_source(ctx, cell)
-        for statement in reversed(source.tree.body):
-            if cell is ctx.work.failed and (statement.end_lineno or 0) >= getattr(ctx.failed_statement, "lineno", 0):
-                continue
-            for node in ast.walk(statement):
-                if _fills_state(node, base) and _knows(ctx, Site(source, statement), statement, name):
-                    return Site(source, statement), statement
-                if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-                    continue
-                loads = node.func.attr == "load_state_dict" and root(node.func) == base
-                live = ctx.finding.namespace.get(root(node.func) or "")
-                moved = node.func.attr in ("to", "cuda", "cpu") and placement.is_module(live)
-                if (loads or moved) and _knows(ctx, Site(source, statement), statement, name):
-                    return Site(source, statement), statement
-    return None
-
-
-def _fills_state(node: ast.AST, base: str) -> bool:
-    """``optimizer.state[p] = ...``"""
-    if not (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and root(node) == base):
-        return False
-    return any(isinstance(n, ast.Attribute) and n.attr == "state" for n in ast.walk(node))
 
 
 # -- values derived from parameters ------------------------------------------------------------------

@@ -5,7 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ipydevice import placement
-from ipydevice.fixes import absent, attributes, batches, bindings, host, literals, meta, modules, moves, origins
+from ipydevice.fixes import (
+    absent,
+    attributes,
+    batches,
+    bindings,
+    containers,
+    host,
+    layers,
+    literals,
+    meta,
+    modules,
+    moves,
+    optimizers,
+    origins,
+    states,
+    uses,
+)
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import root
 
@@ -31,7 +47,7 @@ def left_behind(ctx: Context) -> Iterator[Proposal]:
     passed = [step for step in ctx.chain if step.how == "argument"]
     if passed:
         yield from _one(moves.where_passed(ctx, passed[-1]))
-    yield from _one(moves.where_used(ctx))
+    yield from _one(uses.where_used(ctx))
     if near is None:
         yield from _origins(ctx)
 
@@ -47,7 +63,7 @@ def fresh_tensor(ctx: Context) -> Iterator[Proposal]:
     near = origins.near(ctx)
     if near is not None:
         yield from _one(moves.where_made(ctx, near))
-    yield from _one(moves.where_used(ctx))
+    yield from _one(uses.where_used(ctx))
     yield from _origins(ctx)
 
 
@@ -62,7 +78,7 @@ def loaded(ctx: Context) -> Iterator[Proposal]:
         if step.how in ("assignment", "item", "attribute"):
             yield from _one(moves.where_made(ctx, step))
     yield from modules.module_left_behind(ctx)
-    yield from _one(moves.where_used(ctx))
+    yield from _one(uses.where_used(ctx))
 
 
 def left_model(ctx: Context) -> Iterator[Proposal]:
@@ -106,7 +122,7 @@ def shadow(ctx: Context) -> Iterator[Proposal]:
 
 def state(ctx: Context) -> Iterator[Proposal]:
     """A hidden state, kept on an object or made on the spot."""
-    yield from attributes.kept_state(ctx)
+    yield from states.kept_state(ctx)
     if not list(attributes.owners(ctx)):
         near = origins.near(ctx)
         if near is not None:
@@ -117,7 +133,7 @@ def state(ctx: Context) -> Iterator[Proposal]:
 
 def taken_from_elsewhere(ctx: Context) -> Iterator[Proposal]:
     """From a library, another card, a replica: moved where it is used."""
-    yield from _one(moves.where_used(ctx))
+    yield from _one(uses.where_used(ctx))
     for step in ctx.chain[:2]:
         yield from _one(moves.where_made(ctx, step))
 
@@ -136,7 +152,7 @@ def anything(ctx: Context) -> Iterator[Proposal]:
     if placement.is_module(stray.value):
         yield from modules.module_left_behind(ctx)
     else:
-        yield from _one(moves.where_used(ctx))
+        yield from _one(uses.where_used(ctx))
 
 
 BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
@@ -147,18 +163,18 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "fresh_tensor_no_device": (fresh_tensor,),
     "plain_tensor_attribute": (attributes.plain_attribute, _named, left_behind),
     "derived_tensor_in_init": (attributes.derived_in_init, left_behind),
-    "module_in_plain_container": (modules.plain_container,),
+    "module_in_plain_container": (containers.plain_container,),
     "model_not_moved": (left_model,),
     "metric_state": (left_model,),
     "loss_weight": (left_model, left_behind),
     "ema_shadow": (shadow,),
     "teacher": (left_model,),
     "module_added_after_move": (left_model,),
-    "module_built_in_forward": (modules.built_in_forward, left_model),
+    "module_built_in_forward": (layers.built_in_forward, left_model),
     "framework_moved_model": (framework_moved,),
-    "optimizer_state": (attributes.optimizer_state, left_behind),
+    "optimizer_state": (optimizers.optimizer_state, left_behind),
     "rnn_state": (state,),
-    "stale_cache": (attributes.stale_cache, attributes.plain_attribute),
+    "stale_cache": (states.stale_cache, attributes.plain_attribute),
     "to_numpy": (host.to_numpy,),
     "must_be_cpu": (host.must_be_cpu,),
     "index_device": (host.index_device,),

@@ -149,7 +149,9 @@ def _self_of(work: Workspace, site: Site) -> Any:
     owner = stray.owner if stray is not None else None
     if class_node is not None and owner is not None and type(owner).__name__ == class_node.name:
         return owner
-    for name, live in list(work.finding.namespace.items()) if class_node is not None else ():
+    if class_node is None:
+        return None
+    for name, live in list(work.finding.namespace.items()):
         if not name.startswith("_") and any(cls.__name__ == class_node.name for cls in type(live).__mro__):
             return live
     return None
@@ -194,9 +196,13 @@ def _moved_later(work: Workspace, site: Site, name: str) -> bool:
     area = next(iter(work.functions(site.source, site.node)), site.source.tree)
     line = getattr(site.node, "lineno", 0)
     for node in ast.walk(area):
-        if isinstance(node, ast.Assign) and node.lineno >= line and name in bound([node]):
-            if any(
+        if (
+            isinstance(node, ast.Assign)
+            and node.lineno >= line
+            and name in bound([node])
+            and any(
                 last_name(call.func) in ("to", "cuda", "cpu") for call in ast.walk(node) if isinstance(call, ast.Call)
-            ):
-                return True
+            )
+        ):
+            return True
     return False

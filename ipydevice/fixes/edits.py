@@ -9,42 +9,25 @@ from __future__ import annotations
 
 import ast
 import copy
-import difflib
-import io
 import tokenize
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Edit
+from ipydevice.fixes.texts import (
+    Alignment,
+    ImpossibleError,
+    NewLines,
+    Span,
+    apply_changes,
+    newline_of,
+    split_lines,
+    tokens_of,
+)
 
 # What may be followed by ".to(...)" without parentheses of its own.
 _TIGHT = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.ListComp, ast.Dict, ast.Set)
 _HOLE = "_ipydevice_hole_"
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """Characters from `start` to `end` become `new`."""
-
-    start: tuple[int, int]  # 1-based line, 0-based character
-    end: tuple[int, int]
-    new: str
-
-
-@dataclass(frozen=True, slots=True)
-class _NewLines:
-    """Whole lines above or below a line, indented as another line is."""
-
-    line: int
-    below: bool
-    like: int  # the line whose indentation is taken
-    column: int  # the most of it that may be taken
-    code: str
-
-
-class _Impossible(Exception):
-    """This change cannot be made here."""
 
 
 class Draft:
@@ -52,8 +35,8 @@ class Draft:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._lines = _split(source.text)
-        self._changes: list[_Span | _NewLines] = []
+        self._lines = split_lines(source.text)
+        self._changes: list[Span | NewLines] = []
         self._grafts: list[Callable[[_Copy], None]] = []
         self._failed = False
 
@@ -78,8 +61,8 @@ class Draft:
             else:
                 before, after = "(", ")" + after
         if before:
-            self._changes.append(_Span(start, start, before))
-        self._changes.append(_Span(end, end, after))
+            self._changes.append(Span(start, start, before))
+        self._changes.append(Span(end, end, after))
         # "x" in "<before>x<after>" stands for the node, whatever stands there by then.
         pattern = _expression(f"{before}{_HOLE}{after}")
         self._graft_expression(node, lambda old: _fill(pattern, old))
@@ -88,7 +71,7 @@ class Draft:
     def replace(self, node: ast.expr, code: str) -> Draft:
         """`node` becomes `code`."""
         start, end = self._span(node)
-        self._changes.append(_Span(start, end, code))
+        self._changes.append(Span(start, end, code))
         new = _expression(code)
         self._graft_expression(node, lambda old: new)
         return self
@@ -98,9 +81,9 @@ class Draft:
         for present in call.keywords:
             if present.arg == name:
                 return self.replace(present.value, value)
-        start, end = self._span(call)
+        end = self._end(call)
         at, text = self._argument_place(call, end, f"{name}={value}")
-        self._changes.append(_Span(at, at, text))
+        self._changes.append(Span(at, at, text))
         new = ast.keyword(arg=name, value=_expression(value))
 
         def graft(tree: _Copy) -> None:
@@ -121,9 +104,9 @@ class Draft:
             parent = self.source.parent(statement)
             return self.before(parent, code) if isinstance(parent, ast.stmt) else self._fail()
         if not line[: start[1]].strip():
-            self._changes.append(_NewLines(start[0], False, start[0], start[1], code))
+            self._changes.append(NewLines(start[0], False, start[0], start[1], code))
         elif _is_simple(code):
-            self._changes.append(_Span(start, start, f"{code}; "))
+            self._changes.append(Span(start, start, f"{code}; "))
         else:
             return self._fail()
         self._graft_statement(statement, code, below=False)
@@ -135,9 +118,9 @@ class Draft:
         rest = self._text(end_line)[end_column:].strip()
         alone = not rest or rest.startswith("#") or (rest[0] == ";" and rest[1:].strip()[:1] in ("", "#"))
         if alone and not self._on_the_header(statement):
-            self._changes.append(_NewLines(end_line, True, start[0], start[1], code))
+            self._changes.append(NewLines(end_line, True, start[0], start[1], code))
         elif _is_simple(code) and _is_simple_node(statement):
-            self._changes.append(_Span((end_line, end_column), (end_line, end_column), f"; {code}"))
+            self._changes.append(Span((end_line, end_column), (end_line, end_column), f"; {code}"))
         else:
             return self._fail()
         self._graft_statement(statement, code, below=True)
@@ -147,7 +130,7 @@ class Draft:
         """A simple statement becomes another simple one; its comment stays."""
         if not (_is_simple(code) and _is_simple_node(statement)):
             return self._fail()
-        self._changes.append(_Span(self._start(statement), self._end(statement), code))
+        self._changes.append(Span(self._start(statement), self._end(statement), code))
         new = _statements(code)
 
         def graft(tree: _Copy) -> None:
@@ -164,7 +147,7 @@ class Draft:
         if self._text(start[0])[: start[1]].strip() or (rest and not rest.startswith("#")) or start[0] == 1:
             return self._fail()
         above = (start[0] - 1, len(self._text(start[0] - 1)))
-        self._changes.append(_Span(above, (end_line, len(self._text(end_line))), ""))
+        self._changes.append(Span(above, (end_line, len(self._text(end_line))), ""))
 
         def graft(tree: _Copy) -> None:
             body, index = tree.block(statement)
@@ -203,8 +186,8 @@ class Draft:
         if not self:
             return None
         try:
-            return _apply(self._lines, self._changes, lambda line: (line, 0), _newline(self.source.text))
-        except _Impossible:
+            return apply_changes(self._lines, self._changes, lambda line: (line, 0), newline_of(self.source.text))
+        except ImpossibleError:
             return None
 
     def _verified(self) -> str | None:
@@ -218,10 +201,10 @@ class Draft:
             compile(text, "<fix>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
             if ast.dump(ast.parse(text)) != ast.dump(tree.root):
                 return None
-            raw = _split(self.source.raw)
-            place = _Alignment(self._lines, raw, self.source.shift)
-            return _apply(raw, self._changes, place, _newline(self.source.raw))
-        except (_Impossible, SyntaxError, ValueError, RecursionError):
+            raw = split_lines(self.source.raw)
+            place = Alignment(self._lines, raw, self.source.shift)
+            return apply_changes(raw, self._changes, place, newline_of(self.source.raw))
+        except (ImpossibleError, SyntaxError, ValueError, RecursionError):
             return None
 
     # -- places -----------------------------------------------------------------------
@@ -240,8 +223,7 @@ class Draft:
         first: ast.AST = node
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.decorator_list:
             first = node.decorator_list[0]
-            line = first.lineno  # type: ignore[attr-defined]
-            return line, self._text(line).index("@")
+            return first.lineno, self._text(first.lineno).index("@")
         line = first.lineno  # type: ignore[attr-defined]
         return line, self._column(line, first.col_offset)  # type: ignore[attr-defined]
 
@@ -285,10 +267,10 @@ class Draft:
     def _argument_place(self, call: ast.Call, end: tuple[int, int], text: str) -> tuple[tuple[int, int], str]:
         """Where an argument goes: behind the last one, in front of a trailing comma."""
         start = self._end(call.func)
-        tokens = _tokens("(" + self._between(start, end) + ")")  # a pair around it lets it run over lines
+        tokens = tokens_of("(" + self._between(start, end) + ")")  # a pair around it lets it run over lines
         tokens = [t for t in tokens[1:-1] if t.type not in (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE)]
         if len(tokens) < 2 or tokens[-1].string != ")":
-            raise _Impossible
+            raise ImpossibleError
         last = tokens[-2]
         if last.string == "(" and len(tokens) == 2:
             return self._token_place(start, last.end), text
@@ -353,7 +335,7 @@ class _Copy:
 
     def of(self, node: ast.AST) -> ast.AST:
         if node not in self._twin:
-            raise _Impossible
+            raise ImpossibleError
         return self._twin[node]
 
     def _holder(self, node: ast.AST) -> tuple[ast.AST, str, int | None]:
@@ -365,7 +347,7 @@ class _Copy:
                     for index, item in enumerate(value):
                         if item is node:
                             return parent, name, index
-        raise _Impossible
+        raise ImpossibleError
 
     def swap(self, node: ast.AST, new: ast.AST) -> None:
         # `new` may hold the old node already; look for its holder outside of it.
@@ -381,95 +363,14 @@ class _Copy:
                 if isinstance(value, list) and any(item is old for item in value):
                     value[[item is old for item in value].index(True)] = new
                     return
-        raise _Impossible
+        raise ImpossibleError
 
     def block(self, statement: ast.stmt) -> tuple[list[ast.stmt], int]:
         parent, name, index = self._holder(self.of(statement))
         if index is None:
-            raise _Impossible
+            raise ImpossibleError
         body: list[ast.stmt] = getattr(parent, name)
         return body, index
-
-
-class _Alignment:
-    """From a line of the compiled text to the line of the user's text, and how many columns further it stands."""
-
-    def __init__(self, lines: list[str], raw: list[str], shift: int) -> None:
-        self._lines, self._raw, self._shift = lines, raw, shift
-        self._pairs: dict[int, int] | None = None
-
-    def __call__(self, line: int) -> tuple[int, int]:
-        text = self._lines[line - 1]
-        guess = line + self._shift
-        if not self._fits(text, guess):
-            guess = self._by_difference().get(line, 0)
-            if not self._fits(text, guess):
-                raise _Impossible
-        return guess, len(self._raw[guess - 1]) - len(text)
-
-    def _fits(self, text: str, number: int) -> bool:
-        return 0 < number <= len(self._raw) and self._raw[number - 1].endswith(text)
-
-    def _by_difference(self) -> dict[int, int]:
-        if self._pairs is None:
-            stripped = [line.strip() for line in self._lines], [line.strip() for line in self._raw]
-            blocks = difflib.SequenceMatcher(None, *stripped, autojunk=False).get_matching_blocks()
-            self._pairs = {b.a + k + 1: b.b + k + 1 for b in blocks for k in range(b.size)}
-        return self._pairs
-
-
-def _apply(
-    lines: list[str], changes: list[_Span | _NewLines], place: Callable[[int], tuple[int, int]], newline: str
-) -> str:
-    """The text of `lines` with the changes made; `place` tells where a line of the compiled text stands."""
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
-
-    def offset(position: tuple[int, int]) -> int:
-        line, delta = place(position[0])
-        return starts[line - 1] + position[1] + delta
-
-    pieces: list[tuple[int, int, int, str]] = []
-    for order, change in enumerate(changes):
-        if isinstance(change, _Span):
-            pieces.append((offset(change.start), order, offset(change.end), change.new))
-            continue
-        line, _ = place(change.line)
-        like, delta = place(change.like)
-        model = lines[like - 1][: change.column + delta]
-        indent = model[: len(model) - len(model.lstrip())]
-        block = "\n".join(indent + one if one else one for one in change.code.split("\n"))
-        if change.below:
-            at = starts[line] - 1
-            pieces.append((at, order, at, "\n" + block))
-        else:
-            pieces.append((starts[line - 1], order, starts[line - 1], block + "\n"))
-    pieces.sort()
-    text, out, done = "\n".join(lines), [], 0
-    for start, _, end, new in pieces:
-        if start < done:
-            raise _Impossible
-        out += [text[done:start], new]
-        done = end
-    return "".join([*out, text[done:]]).replace("\n", newline)
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
-
-
-def _split(text: str) -> list[str]:
-    """Lines as Python counts them: a form feed is none."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-
-def _tokens(text: str) -> list[tokenize.TokenInfo]:
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-    except (tokenize.TokenError, SyntaxError, IndentationError) as error:
-        raise _Impossible from error
-    return [t for t in tokens if (t.type != tokenize.ENDMARKER and t.string.strip()) or t.type == tokenize.STRING]
 
 
 def _expression(code: str) -> ast.expr:

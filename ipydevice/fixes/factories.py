@@ -14,10 +14,32 @@ from ipydevice.fixes.names import last_name
 
 # These take no device=: https://pytorch.org/docs/stable/torch.html#creation-ops
 _WITHOUT_DEVICE = frozenset(
-    ["from_numpy", "frombuffer", "from_file", "complex", "Tensor", "FloatTensor", "LongTensor", "DoubleTensor", "IntTensor", "BoolTensor"]
+    [
+        "from_numpy",
+        "frombuffer",
+        "from_file",
+        "complex",
+        "Tensor",
+        "FloatTensor",
+        "LongTensor",
+        "DoubleTensor",
+        "IntTensor",
+        "BoolTensor",
+    ]
 )
 _WINDOWS = frozenset(
-    ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann", "kaiser"]
+    [
+        "bartlett",
+        "blackman",
+        "cosine",
+        "exponential",
+        "gaussian",
+        "general_cosine",
+        "general_hamming",
+        "hamming",
+        "hann",
+        "kaiser",
+    ]
 )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
-from ipydevice.fixes import bindings, moves
+from ipydevice.fixes import bindings, moves, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name, root
@@ -138,7 +138,7 @@ def _lengths(ctx: Context) -> Site | None:
 
 def index_device(ctx: Context) -> Iterator[Proposal]:
     """The index goes where the indexed tensor is."""
-    used = moves.where_used(ctx)
+    used = uses.where_used(ctx)
     if used is not None:
         yield used
     for step in ctx.chain[:2]:

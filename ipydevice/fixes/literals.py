@@ -111,9 +111,9 @@ def discarded(ctx: Context) -> Iterator[Proposal]:
     # The chain may end at a line beside it: look through the functions on the way.
     for site in _texts(ctx):
         area = site.source.function(site.node) or site.source.tree
-        for candidate in ast.walk(area):
-            if isinstance(candidate, ast.Expr):
-                kept = _kept(ctx, Site(site.source, candidate, site.frame), candidate)
+        for node in ast.walk(area):
+            if isinstance(node, ast.Expr):
+                kept = _kept(ctx, Site(site.source, node, site.frame), node)
                 if kept is not None:
                     yield kept
                     return
@@ -128,7 +128,8 @@ def _kept(ctx: Context, site: Site, statement: ast.AST) -> Proposal | None:
         return _assigned(ctx, source, statement, target) if _is_place(call.generators[0].iter) else None
     if not _is_move(call):
         return None
-    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    assert isinstance(call, ast.Call)
+    assert isinstance(call.func, ast.Attribute)
     value = call.func.value
     loop = source.parent(statement)
     if isinstance(loop, ast.For) and isinstance(value, ast.Name):
@@ -149,7 +150,8 @@ def _assigned(ctx: Context, source: Source, statement: ast.Expr, target: str) ->
     title = f"keep the result of {source.segment(statement.value)}"
     for other in _block_of(source, statement):
         if other is not statement and isinstance(other, ast.Expr) and _is_move(other.value):
-            assert isinstance(other.value, ast.Call) and isinstance(other.value.func, ast.Attribute)
+            assert isinstance(other.value, ast.Call)
+            assert isinstance(other.value.func, ast.Attribute)
             value = other.value.func.value
             live = ctx.value(Site(source, value, _frame_of(ctx, source)))
             if isinstance(value, ast.Name) and ctx.strays_like(live):

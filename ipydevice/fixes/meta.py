@@ -135,9 +135,13 @@ def _last_load(ctx: Context, path: str, name: str) -> tuple[Site, ast.stmt] | No
             if cell is ctx.work.failed and statement.lineno >= getattr(ctx.failed_statement, "lineno", 0):
                 return last
             for node in ast.walk(statement):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and root(node.func) == base:
-                    if node.func.attr in ("load_state_dict", "to", "to_empty", "cuda"):
-                        site = Site(source, statement)
-                        if all(ctx.work.available(site, n) or n in bound([statement]) for n in held):
-                            last = (site, statement)
+                if (
+                    isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Attribute)
+                    and root(node.func) == base
+                    and node.func.attr in ("load_state_dict", "to", "to_empty", "cuda")
+                ):
+                    site = Site(source, statement)
+                    if all(ctx.work.available(site, n) or n in bound([statement]) for n in held):
+                        last = (site, statement)
     return last

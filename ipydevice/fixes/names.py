@@ -12,13 +12,118 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 # Calls that read their arguments and leave them as they are.
 _HARMLESS = frozenset(
-    ["print", "len", "range", "enumerate", "zip", "isinstance", "issubclass", "type", "repr", "str", "int", "float", "bool", "list", "tuple", "dict", "set", "sorted", "min", "max", "sum", "abs", "any", "all", "display", "getattr", "hasattr", "id", "format", "round", "iter", "copy", "deepcopy", "clone", "map", "filter", "reversed"]
+    [
+        "print",
+        "len",
+        "range",
+        "enumerate",
+        "zip",
+        "isinstance",
+        "issubclass",
+        "type",
+        "repr",
+        "str",
+        "int",
+        "float",
+        "bool",
+        "list",
+        "tuple",
+        "dict",
+        "set",
+        "sorted",
+        "min",
+        "max",
+        "sum",
+        "abs",
+        "any",
+        "all",
+        "display",
+        "getattr",
+        "hasattr",
+        "id",
+        "format",
+        "round",
+        "iter",
+        "copy",
+        "deepcopy",
+        "clone",
+        "map",
+        "filter",
+        "reversed",
+    ]
 )
 # Libraries whose functions leave their arguments alone, but for those that end in "_".
-_LIBRARIES = frozenset(["torch", "th", "nn", "F", "np", "numpy", "plt", "math", "os", "sys", "time", "random", "pd", "sns", "tqdm", "json", "re"])
+_LIBRARIES = frozenset(
+    [
+        "torch",
+        "th",
+        "nn",
+        "F",
+        "np",
+        "numpy",
+        "plt",
+        "math",
+        "os",
+        "sys",
+        "time",
+        "random",
+        "pd",
+        "sns",
+        "tqdm",
+        "json",
+        "re",
+    ]
+)
 # Methods that change nothing of the object they are called on.
 _READING = frozenset(
-    ["size", "dim", "numel", "item", "tolist", "detach", "clone", "numpy", "mean", "sum", "std", "max", "min", "view", "reshape", "unsqueeze", "squeeze", "shape", "parameters", "named_parameters", "buffers", "named_buffers", "modules", "named_modules", "children", "state_dict", "items", "keys", "values", "get", "cpu", "abs", "pow", "format", "join", "split", "float", "long", "transpose", "permute", "argmax", "softmax", "exp", "log", "matmul", "copy"]
+    [
+        "size",
+        "dim",
+        "numel",
+        "item",
+        "tolist",
+        "detach",
+        "clone",
+        "numpy",
+        "mean",
+        "sum",
+        "std",
+        "max",
+        "min",
+        "view",
+        "reshape",
+        "unsqueeze",
+        "squeeze",
+        "shape",
+        "parameters",
+        "named_parameters",
+        "buffers",
+        "named_buffers",
+        "modules",
+        "named_modules",
+        "children",
+        "state_dict",
+        "items",
+        "keys",
+        "values",
+        "get",
+        "cpu",
+        "abs",
+        "pow",
+        "format",
+        "join",
+        "split",
+        "float",
+        "long",
+        "transpose",
+        "permute",
+        "argmax",
+        "softmax",
+        "exp",
+        "log",
+        "matmul",
+        "copy",
+    ]
 )
 # What must not be done twice to the same object.
 REPEATS_BADLY = {
@@ -69,7 +174,9 @@ def bound(nodes: Iterable[ast.AST]) -> set[str]:
             found.add(node.id)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             found |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-        elif (isinstance(node, ast.ExceptHandler) and node.name) or (isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name):
+        elif (isinstance(node, ast.ExceptHandler) and node.name) or (
+            isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name
+        ):
             found.add(node.name)
         elif isinstance(node, ast.MatchMapping) and node.rest:
             found.add(node.rest)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.fixes import bindings, classes, moves
+from ipydevice.fixes import bindings, classes, phrases, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.factories import fresh, make_on_device
 from ipydevice.fixes.names import bound, last_name, root
@@ -46,7 +46,7 @@ def _shared(ctx: Context, step: Step, statement: ast.Assign) -> bool:
     if any(True for _ in ctx.work.functions(step.site.source, statement)):
         return False
     names = [n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
-    return any(moves.wanted_on_host(ctx, name) for name in names)
+    return any(uses.wanted_on_host(ctx, name) for name in names)
 
 
 def made_by_functions(ctx: Context) -> Iterator[Proposal]:
@@ -81,5 +81,5 @@ def _returned_factories(ctx: Context, name: str) -> Iterator[Proposal]:
                 if value is not None and fresh(value, ctx.scope(Site(source, inner))):
                     device = make_on_device(ctx, draft, Site(source, value), value)
             if device is not None:
-                yield Proposal(f"make what {name}() returns on {moves.spoken(device)}", [draft])
+                yield Proposal(f"make what {name}() returns on {phrases.spoken(device)}", [draft])
                 return

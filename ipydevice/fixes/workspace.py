@@ -166,9 +166,13 @@ class Workspace:
             for part in parts[:depth]:
                 wanted = getattr(wanted, part, None)
             for name, held in list(self.globals_of(site).items()):
-                if held is wanted and not name.startswith("_") and not self.is_local(site, name):
-                    if self.available(site, name):
-                        return ".".join([name, *parts[depth:]])
+                if (
+                    held is wanted
+                    and not name.startswith("_")
+                    and not self.is_local(site, name)
+                    and self.available(site, name)
+                ):
+                    return ".".join([name, *parts[depth:]])
         return None
 
 
@@ -207,7 +211,7 @@ def _comprehension_names(source: Source, node: ast.AST) -> set[str]:
         if isinstance(up, _COMPREHENSIONS):
             generators = up.generators
             if child in generators:  # inside the k-th "for ... in": only the earlier ones are bound
-                generators = generators[: generators.index(child)]  # type: ignore[arg-type]
+                generators = generators[: generators.index(child)]
             for generator in generators:
                 found |= {n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name)}
         elif isinstance(up, ast.stmt):

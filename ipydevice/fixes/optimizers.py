@@ -1,0 +1,138 @@
+"""State that an optimizer keeps for parameters that have moved."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ipydevice import placement
+from ipydevice.diagnose.finding import Site, Step
+from ipydevice.fixes import classes, moves, origins
+from ipydevice.fixes.attributes import at_use, move_object, owners
+from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.names import bound, root
+
+
+def optimizer_state(ctx: Context) -> Iterator[Proposal]:
+    """Move the state to its parameters' devices, below the statement that brought it or moved the model."""
+    stray = ctx.stray
+    if stray is None:
+        return
+    near = origins.near(ctx)
+    if near is not None:  # the optimizer's own step() makes it
+        made = moves.where_made(ctx, near)
+        if made is not None:
+            yield made
+    name = _optimizer_name(ctx)
+    if name is None:
+        for owner, _ in owners(ctx):
+            if placement.is_optimizer(owner):
+                continue
+            if not placement.is_module(owner):
+                whole = move_object(ctx, owner)
+                if whole is not None:
+                    yield whole
+        yield from at_use(ctx)
+        return
+    code = _state_loop(ctx, name)
+    live_name = name if root(ast.parse(name, mode="eval").body) in ctx.finding.namespace else None
+    live = _state_loop(ctx, live_name) if live_name else None
+    for site, statement in _after_state(ctx, name):
+        draft = ctx.draft(site.source)
+        draft.after(statement, code)
+        yield Proposal(
+            f"move the state of {name} to its parameters' devices",
+            [draft],
+            live=live,
+            note="Adam's 'step' stays on the host, where it belongs; a failed step() may have counted it already",
+        )
+        return
+
+
+def _optimizer_name(ctx: Context) -> str | None:
+    stray = ctx.stray
+    assert stray is not None
+    node: ast.AST = stray.site.node
+    for part in ast.walk(node):
+        if isinstance(part, (ast.Name, ast.Attribute)):
+            live = ctx.value(Site(stray.site.source, part, stray.site.frame))
+            if placement.is_optimizer(live):
+                return stray.site.source.segment(part)
+    for name, live in list(ctx.finding.namespace.items()):
+        if live is stray.owner and placement.is_optimizer(live) and not name.startswith("_"):
+            return name
+    return None
+
+
+def _state_loop(ctx: Context, name: str) -> str:
+    device_type = f"{ctx.target}".split(":")[0]
+    p, state, k, v = ("param", "state", "key", "value")
+    if device_type and any(n in ctx.finding.namespace for n in (p, state, k, v)):
+        p, state, k, v = ("param_", "state_", "key_", "value_")
+    return (
+        f"for {p}, {state} in {name}.state.items():\n"
+        f"    for {k}, {v} in {state}.items():\n"
+        f'        if {k} != "step" and hasattr({v}, "to"):\n'
+        f"            {state}[{k}] = {v}.to({p}.device)"
+    )
+
+
+def _after_state(ctx: Context, name: str) -> Iterator[tuple[Site, ast.stmt]]:
+    """The statements behind which the state can be moved, the best first."""
+    steps = [*reversed(ctx.chain), *reversed(ctx.finding.owner_chain)]
+    for step in steps:
+        if step.how in ("move", "item", "assignment", "attribute"):
+            statement = _outer_statement(step)
+            if statement is not None and _knows(ctx, step.site, statement, name):
+                yield step.site, statement
+    last = _last_move(ctx, name)
+    if last is not None:
+        yield last
+
+
+def _outer_statement(step: Step) -> ast.stmt | None:
+    """The statement at the level of its function or cell that the step belongs to."""
+    source = step.site.source
+    statement = source.statement(step.site.node)
+    for up in source.ancestors(step.site.node):
+        if isinstance(up, (ast.For, ast.AsyncFor, ast.While, ast.With, ast.If, ast.Try)):
+            statement = up
+        elif isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            break
+    return statement
+
+
+def _knows(ctx: Context, site: Site, statement: ast.stmt, name: str) -> bool:
+    """Is the optimizer made by then, and is this no statement that only makes it?"""
+    base = name.split(".")[0]
+    if base in bound([statement]):
+        return False
+    return ctx.work.available(Site(site.source, statement, site.frame), base)
+
+
+def _last_move(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
+    """The last statement before the failure that moved a model or loaded the optimizer's state."""
+    base = name.split(".")[0]
+    for cell in reversed(ctx.work.order):
+        source = classes.cell_source(ctx, cell)
+        for statement in reversed(source.tree.body):
+            if cell is ctx.work.failed and (statement.end_lineno or 0) >= getattr(ctx.failed_statement, "lineno", 0):
+                continue
+            for node in ast.walk(statement):
+                if _fills_state(node, base) and _knows(ctx, Site(source, statement), statement, name):
+                    return Site(source, statement), statement
+                if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                    continue
+                loads = node.func.attr == "load_state_dict" and root(node.func) == base
+                live = ctx.finding.namespace.get(root(node.func) or "")
+                moved = node.func.attr in ("to", "cuda", "cpu") and placement.is_module(live)
+                if (loads or moved) and _knows(ctx, Site(source, statement), statement, name):
+                    return Site(source, statement), statement
+    return None
+
+
+def _fills_state(node: ast.AST, base: str) -> bool:
+    """``optimizer.state[p] = ...``"""
+    if not (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and root(node) == base):
+        return False
+    return any(isinstance(n, ast.Attribute) and n.attr == "state" for n in ast.walk(node))

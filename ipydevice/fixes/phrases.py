@@ -1,0 +1,73 @@
+"""How moves are written and titled, and by what names the stray goes."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ipydevice.diagnose.evaluate import MISSING, Scope, attribute
+from ipydevice.diagnose.evaluate import value as value_of
+from ipydevice.diagnose.finding import Site
+from ipydevice.fixes.context import Context
+from ipydevice.fixes.names import root
+
+
+def to(device: str) -> str:
+    """The move as a suffix: ``.to(x.device)``, ``.cpu()``."""
+    return ".cpu()" if device == '"cpu"' else f".to({device})"
+
+
+def move_all(names: list[str], moved: list[str]) -> str:
+    return f"{', '.join(names)} = {', '.join(moved)}"
+
+
+def listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def spoken(device: str) -> str:
+    return f"{device[: -len('.device')]}'s device" if device.endswith(".device") else device
+
+
+def stray_names(ctx: Context) -> set[str]:
+    """The names that the stray has on its way, at its use and in the steps behind it."""
+    found: set[str] = set()
+    if ctx.stray is not None:
+        found |= {r for r in [root(ctx.stray.site.node)] if r}
+    for step in ctx.chain:
+        if step.how in ("assignment", "argument") and step.value is not None:
+            found |= {r for r in [root(step.value)] if r}
+    return found
+
+
+def stray_owner(ctx: Context) -> Any:
+    """The object by which the workspace reaches the stray: ``lvm`` of ``lvm._scale``."""
+    stray = ctx.stray
+    if stray is None or stray.path is None:
+        return None
+    try:
+        node = ast.parse(stray.path, mode="eval").body
+    except SyntaxError:
+        return None
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if not isinstance(node, ast.Attribute):
+        return None
+    found = value_of(node.value, Scope.of_namespace(ctx.finding.namespace))
+    return None if found is MISSING else found
+
+
+def target_value(ctx: Context, site: Site, target: ast.expr) -> Any:
+    """What an assignment's target is by now: of its frame, or ``self.x`` of the object that holds the stray."""
+    live = ctx.value(Site(site.source, target, site.frame))
+    stray = ctx.stray
+    if live is MISSING and stray is not None and isinstance(target, ast.Attribute) and root(target) == "self":
+        for owner in (stray.owner, stray_owner(ctx)):
+            class_node = site.source.class_of(target)
+            if (
+                owner is not None
+                and class_node is not None
+                and any(cls.__name__ == class_node.name for cls in type(owner).__mro__)
+            ):
+                return attribute(owner, target.attr)
+    return live

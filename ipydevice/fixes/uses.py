@@ -1,0 +1,266 @@
+"""Where a value is used: moving it there, and what else would be met next."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ipydevice import placement
+from ipydevice.diagnose.evaluate import MISSING
+from ipydevice.diagnose.finding import Site
+from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.names import bound, last_name, root
+from ipydevice.fixes.phrases import listed, move_all, stray_names, to
+from ipydevice.fixes.workspace import outermost_loop
+from ipydevice.placement.kinds import torch_class
+
+# Seen around a name, these say that it is wanted on the host there.
+HOST_METHODS = frozenset(["numpy", "cpu", "tolist", "item", "size", "dim", "numel"])
+
+
+HOST_ROOTS = frozenset(["np", "numpy", "plt", "sns", "pd", "ax", "axes", "sklearn", "scipy"])
+
+
+LOADERS = frozenset(["DataLoader", "TensorDataset", "Subset", "random_split"])
+
+
+def where_used(ctx: Context) -> Proposal | None:
+    """``model(x.to(device))``, with the other host tensors that this code would meet next."""
+    stray = ctx.stray
+    if stray is None or not isinstance(stray.site.node, ast.expr):
+        return None
+    if stray.member:
+        return _member_moved(ctx)
+    site, node = stray.site, stray.site.node
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        return None
+    if stray.known and not placement.is_tensor(stray.value):
+        return None
+    uses = [node, *(use for use in next_strays(ctx, site) if not _inside(node, use))]
+    if any(written_in_place(site, use) for use in uses):
+        return None
+    texts = [site.source.segment(use) for use in uses]
+    names = list(dict.fromkeys(u.id for u in uses if isinstance(u, ast.Name) and _is_variable(ctx, site, u)))
+    loop = outermost_loop(site.source, node)
+    if isinstance(node, ast.Name) and node.id in names:
+        if loop is not None and all(ctx.work.available(Site(site.source, loop, site.frame), name) for name in names):
+            return _before(ctx, site, loop, names, "once, before the loop")
+        if len(set(texts)) < len(texts):
+            statement = site.source.statement(node)
+            if statement is None or not all(
+                ctx.work.available(Site(site.source, statement, site.frame), n) for n in names
+            ):
+                return None
+            return _before(ctx, site, statement, names, "before it is used")
+    device = ctx.device(site, avoid=stray_names(ctx) | set(names))
+    if device is None:
+        return None
+    draft = ctx.draft(site.source)
+    for use in uses:
+        draft.suffix(use, to(device))
+    return Proposal(f"move {listed(list(dict.fromkeys(texts)))} where it is used", [draft])
+
+
+def _inside(outer: ast.AST, inner: ast.AST) -> bool:
+    return any(part is inner for part in ast.walk(outer)) or any(part is outer for part in ast.walk(inner))
+
+
+def _is_variable(ctx: Context, site: Site, node: ast.Name) -> bool:
+    """A name that a statement may bind: none of a comprehension or lambda."""
+    here = Site(site.source, node, site.frame)
+    function = next(iter(ctx.work.functions(site.source, node)), None)
+    if isinstance(function, ast.Lambda):
+        return False
+    statement = site.source.statement(node)
+    return statement is not None and (
+        not ctx.work.is_local(here, node.id) or ctx.work.is_local(Site(site.source, statement, site.frame), node.id)
+    )
+
+
+def written_in_place(site: Site, node: ast.AST) -> bool:
+    """Is the value written where it stands: ``x.add_(y)``, ``x += y``, ``x[i] = y``, ``out=x``? A copy loses it."""
+    source = site.source
+    parent = source.parent(node)
+    if isinstance(parent, ast.Attribute) and parent.attr.endswith("_") and not parent.attr.endswith("__"):
+        return isinstance(source.parent(parent), ast.Call)
+    if isinstance(parent, ast.Subscript) and parent.value is node and not isinstance(parent.ctx, ast.Load):
+        return True
+    if isinstance(parent, ast.AugAssign) and parent.target is node:
+        return True
+    return isinstance(parent, ast.keyword) and parent.arg == "out"
+
+
+def _before(ctx: Context, site: Site, statement: ast.stmt, names: list[str], when: str) -> Proposal | None:
+    device = ctx.device(Site(site.source, statement, site.frame), avoid=names)
+    if device is None:
+        return None
+    draft = ctx.draft(site.source)
+    draft.before(statement, move_all(names, [f"{name}{to(device)}" for name in names]))
+    return Proposal(f"move {listed(names)} {when}", [draft])
+
+
+def next_strays(ctx: Context, site: Site) -> list[ast.expr]:
+    """Uses, from the failing statement on, of the stray and of other tensors that would be the next error."""
+    found: list[ast.expr] = []
+    gone: set[str] = set()
+    own = site.source.segment(site.node)
+    for statement in _rest(site):
+        for node in _widest(statement):
+            if root(node) in gone:
+                continue
+            live = ctx.value(Site(site.source, node, site.frame))
+            if live is MISSING or not ctx.strays_like(live):
+                continue
+            if (is_operand(ctx, site, node) or site.source.segment(node) == own) and not _only_shape(site, node):
+                found.append(node)
+        gone |= bound([statement])
+    return found
+
+
+def _only_shape(site: Site, node: ast.AST) -> bool:
+    parent = site.source.parent(node)
+    return isinstance(parent, ast.Attribute) and parent.attr in ("shape", "dtype", "device", *HOST_METHODS)
+
+
+def _widest(statement: ast.AST) -> Iterator[ast.expr]:
+    """The names, attributes and items that a statement reads, ``a.b[0]`` as one."""
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, (ast.Name, ast.Attribute, ast.Subscript)) and _is_chain(child):
+            if isinstance(child.ctx, ast.Load):
+                yield child
+            yield from (
+                n.slice for n in ast.walk(child) if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Name)
+            )
+            continue
+        yield from _widest(child)
+
+
+def _is_chain(node: ast.AST) -> bool:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        if isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.Name)):
+            return False
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _rest(site: Site) -> list[ast.stmt]:
+    """The failing statement and those behind it in its block."""
+    statement = site.source.statement(site.node)
+    parent = site.source.parent(statement) if statement is not None else None
+    for _, block in ast.iter_fields(parent) if parent is not None else ():
+        if isinstance(block, list) and statement in block:
+            return list(block[block.index(statement) :])
+    return []
+
+
+def _member_moved(ctx: Context) -> Proposal | None:
+    """``batch["labels"] = batch["labels"].to(device)`` above the failing statement."""
+    stray = ctx.stray
+    assert stray is not None
+    site = Site(stray.site.source, stray.site.node, stray.site.frame)
+    statement = site.source.statement(site.node)
+    base = ctx.value(site)
+    if statement is None or not placement.is_tensor(stray.value) or placement.is_parameter(stray.value):
+        return None
+    if (
+        base is MISSING
+        or placement.is_module(base)
+        or placement.is_optimizer(base)
+        or stray.via in ("closure", "buffer")
+    ):
+        return None
+    try:
+        whole = ast.parse(stray.expression, mode="eval").body
+    except SyntaxError:
+        return None
+    inner = whole.value if isinstance(whole, (ast.Attribute, ast.Subscript)) else None
+    holder = ctx.value(site, inner) if inner is not None else MISSING
+    if not isinstance(whole, (ast.Attribute, ast.Subscript)) or holder is MISSING or isinstance(holder, tuple):
+        return None
+    names = {n.id for n in ast.walk(whole) if isinstance(n, ast.Name)}
+    place = Site(site.source, statement, site.frame)
+    if not all(ctx.work.available(place, name) for name in names):
+        return None
+    device = ctx.device(place, avoid=names)
+    if device is None:
+        return None
+    draft = ctx.draft(site.source)
+    draft.before(statement, f"{stray.expression} = {stray.expression}{to(device)}")
+    return Proposal(f"move {stray.expression} before it is used", [draft])
+
+
+def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
+    """Does the value meet other tensors there, rather than being collected, counted or given to the host?"""
+    parent = site.source.parent(node)
+    match parent:
+        case ast.List(elts=elts) | ast.Tuple(elts=elts) if len(elts) > 1 and isinstance(parent.ctx, ast.Load):
+            return _goes_together(site, parent)
+        case ast.keyword() | ast.List() | ast.Tuple() | ast.Starred():
+            return not isinstance(getattr(parent, "ctx", None), ast.Store) and is_operand(ctx, site, parent)
+        case ast.Subscript(value=value, slice=index):
+            indexed = ctx.value(Site(site.source, value, site.frame))
+            return index is node and placement.is_tensor(indexed)
+        case ast.Call(args=args, keywords=keywords):
+            if parent.func is node or root(parent.func) in HOST_ROOTS or last_name(parent.func) in LOADERS:
+                return False
+            others = [a for a in (*args, *keywords) if a is not node and not isinstance(_bare(a), ast.Constant)]
+            if isinstance(parent.func, ast.Attribute):
+                if parent.func.attr in ("append", "extend", "update", "to", "add", "insert", "put", "tensor"):
+                    return False
+                receiver = ctx.value(Site(site.source, parent.func.value, site.frame))
+                if placement.is_tensor(receiver) or (receiver is MISSING and _is_tensor_method(parent.func.attr)):
+                    return not any(_to_host(a) for a in others)
+            model = placement.is_module(ctx.value(Site(site.source, parent.func, site.frame)))
+            return (bool(others) or model) and not any(_to_host(a) for a in others)
+        case ast.BinOp(left=left, right=right):
+            other = right if left is node else left
+            return not isinstance(other, ast.Constant) and not _to_host(other)
+        case ast.Compare(left=left, comparators=comparators):
+            rest = [a for a in (left, *comparators) if a is not node]
+            return not any(isinstance(a, ast.Constant) or _to_host(a) for a in rest)
+        case ast.Attribute(attr=attr) if attr not in HOST_METHODS and attr not in ("shape", "dtype", "device"):
+            call = site.source.parent(parent)  # x.view(-1) meets what x meets
+            return isinstance(call, ast.Call) and call.func is parent and is_operand(ctx, site, call)
+        case _:
+            return False
+
+
+def _is_tensor_method(name: str) -> bool:
+    tensor = torch_class("tensor")
+    return tensor is not None and name in tensor.__mro__[1].__dict__  # torch._C.TensorBase has the operators
+
+
+def _goes_together(site: Site, parts: ast.AST) -> bool:
+    """``torch.cat([a, b])``: do the items of a list meet in one call?"""
+    call = site.source.parent(parts)
+    if isinstance(call, ast.keyword):
+        call = site.source.parent(call)
+    if not isinstance(call, ast.Call) or root(call.func) in HOST_ROOTS or last_name(call.func) in LOADERS:
+        return False
+    return last_name(call.func) not in ("append", "extend", "print", "zip", "len", "enumerate", "list", "tuple")
+
+
+def _bare(node: ast.AST) -> ast.AST:
+    return node.value if isinstance(node, ast.keyword) else node
+
+
+def _to_host(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Call) and last_name(n.func) in ("cpu", "numpy", "tolist") for n in ast.walk(node))
+
+
+def wanted_on_host(ctx: Context, name: str) -> bool:
+    """Is this global name also used where only the host will do: numpy, plots, data loaders?"""
+    for cell in ctx.work.order:
+        tree = ctx.work.effects(cell).tree
+        parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
+                continue
+            up: ast.AST | None = parents.get(node)
+            while up is not None and not isinstance(up, ast.stmt):
+                if isinstance(up, ast.Call):
+                    called = last_name(up.func)
+                    if called in ("numpy", *LOADERS) or root(up.func) in HOST_ROOTS:
+                        return True
+                up = parents.get(up)
+    return False
