@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 from types import CodeType, FrameType, TracebackType
@@ -12,6 +13,7 @@ from ipydevice.diagnose.frames import OWN_FOLDER, Sources, is_library
 from ipydevice.diagnosis import Place
 
 _OVERRIDES = os.path.join("torch", "overrides.py")  # where a composite hands itself over to the mode
+_SHELL = os.path.join("IPython", "core", "interactiveshell.py")
 _DEEPEST = 200  # frames looked at
 
 Key = tuple[tuple[CodeType, int], ...]
@@ -25,15 +27,23 @@ def is_user_file(file: str) -> bool:
     return not file.startswith("<") or bool(linecache.getlines(file))
 
 
-def user_frames(frame: FrameType | None) -> list[FrameType]:
-    """The user's own frames from `frame` outwards, the innermost first."""
-    found: list[FrameType] = []
+def outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """`frame` and its callers, up to the cell that IPython runs."""
     for _ in range(_DEEPEST):
-        if frame is None:
-            break
-        if is_user_file(frame.f_code.co_filename):
-            found.append(frame)
+        if frame is None or (frame.f_code.co_name == "run_code" and frame.f_code.co_filename.endswith(_SHELL)):
+            return
+        yield frame
         frame = frame.f_back
+
+
+def user_frames(frame: FrameType | None, until: CodeType | None = None) -> list[FrameType]:
+    """The user's own frames from `frame` outwards, the innermost first; none above the code `until`."""
+    found: list[FrameType] = []
+    for each in outwards(frame):
+        if is_user_file(each.f_code.co_filename):
+            found.append(each)
+        if each.f_code is until:
+            break
     return found
 
 
@@ -71,12 +81,7 @@ def traceback_of(error: BaseException, caller: FrameType | None) -> TracebackTyp
 
     Caught inside, an exception knows only the frames below; those above are alive and are added.
     """
-    steps: list[tuple[FrameType, int, int]] = []
-    frame = caller
-    while frame is not None and len(steps) < _DEEPEST:
-        steps.append((frame, frame.f_lasti, frame.f_lineno))
-        frame = frame.f_back
-    steps.reverse()
+    steps = [(frame, frame.f_lasti, frame.f_lineno) for frame in outwards(caller)][::-1]
     trace = error.__traceback__
     while trace is not None:
         steps.append((trace.tb_frame, trace.tb_lasti, trace.tb_lineno))

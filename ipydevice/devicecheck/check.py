@@ -34,8 +34,9 @@ class check:  # noqa: N801  (used like a function: `with check() as report:`)
         self._checks: list[Check] = []
 
     def __enter__(self) -> CheckReport:
-        history, namespace = around(sys._getframe(1))
-        opened = Check(CheckReport(), history, namespace, expected=self._expected)
+        caller = sys._getframe(1)
+        history, namespace = around(caller)
+        opened = Check(CheckReport(), history, namespace, expected=self._expected, base=caller.f_code)
         self._checks.append(opened)
         opened.start()
         return opened.report

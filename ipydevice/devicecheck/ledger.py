@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
@@ -101,13 +102,13 @@ class Ledger:
         if finding is None or finding.stray is None:
             return None
         for tensor in _ingredients(finding):
-            entry = self._by_object.get(id(tensor))
-            if entry is not None and entry.stray_device == finding.stray.device:
-                return entry
-        entry = self._made_from.get(id(finding.stray.value))
-        if entry is not None and entry.stray_device == finding.stray.device:  # met the child first, now the root
-            entry.diagnosis = replace(diagnosis, placements=(), placements_left=0)
-            return entry
+            parent = self._by_object.get(id(tensor))
+            if parent is not None and parent.stray_device == finding.stray.device:
+                return parent
+        child = self._made_from.get(id(finding.stray.value))
+        if child is not None and child.stray_device == finding.stray.device:  # met before what it was made from
+            child.diagnosis = replace(diagnosis, placements=(), placements_left=0)
+            return child
         return None
 
     def _remember(self, finding: Finding, entry: Entry) -> None:
@@ -164,8 +165,6 @@ def _mistake(diagnosis: Diagnosis) -> Any:
 
 def _ingredients(finding: Finding) -> Iterable[Any]:
     """Live tensors that the stray was computed from, by the expressions on its way: `labels` of `labels > 0`."""
-    import ast
-
     assert finding.stray is not None
     for step in finding.chain:
         if step.value is None or step.site.frame is None or isinstance(step.value, ast.Name):

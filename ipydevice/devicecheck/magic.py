@@ -74,6 +74,7 @@ class CheckMagics(Magics):
         trouble = torch_trouble()
         if trouble is not None:
             raise UsageError(trouble)
+        from ipydevice.devicecheck import callsite
         from ipydevice.devicecheck.check import expected_device
         from ipydevice.devicecheck.session import history_of
         from ipydevice.devicecheck.watching import Check
@@ -85,6 +86,7 @@ class CheckMagics(Magics):
             raise UsageError(str(error).replace("expect takes", "%%devicecheck takes")) from None
         self.close()
         history = history_of(self.shell)
+        frame = callsite.nearest(sys._getframe(1))
         self._report, self._quiet, self._output, self._inner = CheckReport(), asked.quiet, asked.output, 0
         self._check = Check(
             self._report,
@@ -95,6 +97,7 @@ class CheckMagics(Magics):
             dry=asked.dry,
             transfers=asked.transfers,
             cell=history.running,
+            base=None if frame is None else frame.f_code,
         )
         self.shell.events.register("pre_run_cell", self._cell_starts)
         self.shell.events.register("post_run_cell", self._cell_ends)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch import overrides
+from torch.overrides import TorchFunctionMode
 
 from ipydevice.devicecheck.watched import Watched
 
@@ -47,7 +47,7 @@ class Watch(TorchFunctionMode):
             return self._look(func, args, kwargs or {})
         try:
             return func(*args, **kwargs) if kwargs else func(*args)
-        except Exception as error:  # noqa: BLE001  (raised again unless it is one of ours)
+        except Exception as error:
             if self.paused:
                 raise
             result = self.listener.mend(error, func, args, kwargs or {}, None)
@@ -63,7 +63,7 @@ class Watch(TorchFunctionMode):
         numbers = Numbers() if watched.draws else None
         try:
             result = func(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             result = self.listener.mend(error, func, args, kwargs, numbers)
             if result is NOT_MENDED:
                 raise
@@ -75,16 +75,16 @@ class Watch(TorchFunctionMode):
     def remove(self) -> None:
         """Leave this thread's stack of modes, from under modes that the code has left there."""
         above: list[Any] = []
-        stack = _get_current_function_mode_stack()
+        stack = overrides._get_current_function_mode_stack()  # type: ignore[no-untyped-call]
         if not any(mode is self for mode in stack):
             return
         while True:
-            mode = _pop_mode()
+            mode = overrides._pop_mode()  # type: ignore[no-untyped-call]
             if mode is self:
                 break
             above.append(mode)
         for mode in reversed(above):
-            _push_mode(mode)
+            overrides._push_mode(mode)  # type: ignore[no-untyped-call]
 
 
 class ExpectingWatch(Watch):
@@ -104,7 +104,8 @@ class Numbers:
 
     def __init__(self) -> None:
         self._host = torch.get_rng_state()
-        self._cards = torch.cuda.get_rng_state_all() if _has_real_cards() else []
+        # Virtual cards have no generators of their own: all numbers come from the host's.
+        self._cards = torch.cuda.get_rng_state_all() if torch.version.cuda and _cards_in_use() else []
 
     def restore(self) -> None:
         torch.set_rng_state(self._host)
@@ -112,13 +113,5 @@ class Numbers:
             torch.cuda.set_rng_state_all(self._cards)
 
 
-def _has_real_cards() -> bool:
-    # `is_initialized` is True for virtual cards too, whose numbers all come from the host's generator
-    return bool(torch._C._cuda_getDeviceCount()) and torch.cuda.is_initialized() if _built_with_cuda() else False
-
-
-def _built_with_cuda() -> bool:
-    return hasattr(torch._C, "_cuda_getDeviceCount")
-
-
-Factory = Callable[[], Watch]
+def _cards_in_use() -> bool:
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]

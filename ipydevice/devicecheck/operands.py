@@ -52,10 +52,11 @@ class Moved:
     kwargs: dict[str, Any]
     copies: list[tuple[torch.Tensor, torch.Tensor, int]] = field(default_factory=list)
 
-    def write_back(self) -> None:
+    def write_back(self, func: Any) -> None:
         """Carry what the call has written into a copy over to the original: running statistics of a norm."""
+        silently = _statistics(func, self.args, self.kwargs)
         for original, copy, version in self.copies:
-            if _version(copy) != version:
+            if _version(copy) != version or any(copy is each for each in silently):
                 with torch.no_grad():
                     original.copy_(copy)
 
@@ -95,6 +96,13 @@ def by_position(args: tuple[Any, ...]) -> Target:
             where = placement.device_of(row[0])
             wanted.update({id(tensor): where for tensor in row[1:] if placement.is_tensor(tensor)})
     return lambda tensor: wanted.get(id(tensor))
+
+
+def _statistics(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Running statistics, which the kernels of norms write without counting it as a change."""
+    if getattr(func, "__name__", "") not in ("batch_norm", "instance_norm"):
+        return []
+    return [*args[1:3], kwargs.get("running_mean"), kwargs.get("running_var")]
 
 
 def _version(tensor: torch.Tensor) -> int:

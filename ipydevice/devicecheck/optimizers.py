@@ -36,7 +36,7 @@ class SingleSteps:
             return
         saved = []
         for group in optimizer.param_groups:
-            flags = {name: group[name] for name in ("foreach", "fused") if name in group}
+            flags: dict[str, Any] = {name: group[name] for name in ("foreach", "fused") if name in group}
             saved.append((group, flags))
             group.update(dict.fromkeys(flags, False))
         self._before[id(optimizer)] = saved

@@ -79,7 +79,7 @@ class Repairer:
                 return None
             finding = started.finding
             return self.ledger.add(started.finish(), finding, frames, tensors)
-        except Exception as ours:  # noqa: BLE001  (the user's error comes first)
+        except Exception as ours:  # the user's error comes first
             if os.environ.get("IPYDEVICE_DEBUG") == "1":
                 raise
             self.notes.append(
@@ -115,7 +115,7 @@ class Repairer:
                     entry.repair = entry.repair or words
                     raise again from None
                 continue
-            moved.write_back()
+            moved.write_back(func)
             entry.repair = entry.repair or words
             return result
         return NOT_MENDED
@@ -124,10 +124,7 @@ class Repairer:
         self, generator: torch.Generator, entry: Entry, kwargs: dict[str, Any], tensors: list[torch.Tensor]
     ) -> torch.Generator:
         """A generator on the device where the numbers are wanted; the same one each time, so that they go on."""
-        if tensors:
-            where = placement.device_of(tensors[0])
-        else:
-            where = str(kwargs.get("device") or torch.get_default_device())
+        where = placement.device_of(tensors[0]) if tensors else str(kwargs.get("device") or torch.get_default_device())
         entry.target = entry.target or where
         key = id(generator), where
         if key not in self._generators:

@@ -10,6 +10,9 @@ from typing import Any
 from ipydevice.diagnosis import Edit, Fix, Rerun
 from ipydevice.report import CheckFinding
 
+MOST_TITLES = 3
+MOST_NOTES = 3
+
 Change = tuple[int, int, list[str]]  # lines from, to (exclusive), and what stands there afterwards
 
 
@@ -37,13 +40,18 @@ def all_at_once(findings: Iterable[CheckFinding]) -> Fix | None:
     if missing:
         notes[f"{missing} of {total} need a fix of their own"] = None
     return Fix(
-        title=f"all at once: {'; '.join(fix.title for fix in taken)}",
+        title=_title([fix.title for fix in taken]),
         kind="edit",
         edits=edits,
         rerun=tuple(replace(again, source=after.get(_cell(again), again.source)) for again in ordered),
-        note="; ".join(notes),
+        note="; ".join(list(notes)[-MOST_NOTES:]),
         checked=all(fix.checked for fix in taken),
     )
+
+
+def _title(titles: list[str]) -> str:
+    more = f"; and {len(titles) - MOST_TITLES} more" if len(titles) > MOST_TITLES else ""
+    return f"all at once: {'; '.join(titles[:MOST_TITLES])}{more}"
 
 
 def _cell(thing: Edit | Rerun) -> Any:
@@ -82,7 +90,7 @@ def _overlap(one: Change, other: Change) -> bool:
 def _apply(text: str, changes: list[Change]) -> str:
     lines = text.splitlines(keepends=True)
     # From the bottom up, so that line numbers stay right; of two at one place the first taken stays first.
-    for start, end, new in sorted(reversed(changes), key=lambda change: -change[0]):
+    for _, (start, end, new) in sorted(enumerate(changes), key=lambda item: (-item[1][0], -item[0])):
         if new and not new[-1].endswith("\n") and end < len(lines):
             new = [*new[:-1], new[-1] + "\n"]
         if start == len(lines) and lines and not lines[-1].endswith("\n"):

@@ -39,7 +39,8 @@ class _Site:
 class TransferLog:
     """Counts while the code runs and reads the sources afterwards."""
 
-    def __init__(self) -> None:
+    def __init__(self, base: CodeType | None = None) -> None:
+        self._base = base  # the code in which the check begins: a loop around it is none of the checked code's
         self._sites: dict[Any, _Site] = {}
 
     def note(self, watched: Watched, facts: Facts, kwargs: dict[str, Any], caller: FrameType | None) -> None:
@@ -50,7 +51,7 @@ class TransferLog:
         key = frame.f_code, frame.f_lasti, watched.call, facts.source, facts.target
         site = self._sites.get(key)
         if site is None:
-            frames = callsite.user_frames(frame)
+            frames = callsite.user_frames(frame, self._base)
             chain = [(f.f_code, f.f_lasti, f.f_lineno) for f in frames]
             shape, dtype = placement.shape_of(facts.tensor), placement.dtype_of(facts.tensor)
             site = self._sites[key] = _Site(watched, facts[:3], chain, shape, dtype, first=weakref.ref(facts.tensor))
@@ -79,7 +80,7 @@ class TransferLog:
 def _transfer(site: _Site, sources: Sources) -> Transfer:
     code, lasti, line = site.chain[0]
     kind, origin, target = site.facts
-    loop = any(_in_loop(*step, sources) for step in site.chain)
+    loop = site.count > 1 and any(_in_loop(*step, sources) for step in site.chain)
     return Transfer(
         place=callsite.place_of(code, line, sources),
         kind="copy" if kind == "copy" else "sync",

@@ -66,7 +66,7 @@ def _moved(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Facts 
 
 def _copied_into(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Facts | None:
     """``x.copy_(y)`` and ``x[i] = y``: the last argument goes to where the first one is."""
-    given = args[-1] if len(args) > 1 else kwargs.get("src")
+    given: Any = args[-1] if len(args) > 1 else kwargs.get("src")
     if not placement.is_tensor(given):
         return None
     source, target = placement.device_of(given), placement.device_of(args[0])
@@ -131,7 +131,7 @@ def _indexed(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Fact
 
 def _made(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Facts | None:
     """``torch.tensor(data, device=...)``: the data come from the host."""
-    data = args[0] if args else kwargs.get("data")
+    data: Any = args[0] if args else kwargs.get("data")
     if placement.is_tensor(data):
         return _moved((data,), {}, result)
     if type(data) in (list, tuple):

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from types import FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any
 
 from ipydevice import listing
@@ -14,6 +14,7 @@ from ipydevice.cells import Cell, CellHistory
 from ipydevice.devicecheck import callsite, watched
 from ipydevice.devicecheck.dry import Snapshot
 from ipydevice.devicecheck.elsewhere import ElsewhereLog
+from ipydevice.devicecheck.locations import WarningPlaces
 from ipydevice.devicecheck.mode import NOT_MENDED, ExpectingWatch, Numbers, Watch
 from ipydevice.devicecheck.optimizers import SingleSteps
 from ipydevice.devicecheck.repair import Repairer
@@ -41,6 +42,7 @@ class Check:
         dry: bool = False,
         transfers: bool = True,
         cell: Cell | None = None,
+        base: CodeType | None = None,
     ) -> None:
         self.report = report
         self._history = history
@@ -52,7 +54,7 @@ class Check:
         if not transfers:
             self._table = {func: each for func, each in self._table.items() if each.draws}
         self.repairer = Repairer(history, namespace, stops=stop)
-        self.log = TransferLog()
+        self.log = TransferLog(base)
         self.elsewhere = ElsewhereLog(expected) if expected is not None else None
         self._watches: list[Watch] = []
         self._lock = threading.RLock()
@@ -69,11 +71,12 @@ class Check:
         if _open:
             _open[-1].pause(True)
         self._steps = SingleSteps()
+        self._warnings = WarningPlaces()
         self._thread_run = threading.Thread.run
         threading.Thread.run = self._watched_run()  # type: ignore[method-assign]
         self._began = time.perf_counter()
         self.watch = self._new_watch()
-        self.watch.__enter__()
+        self.watch.__enter__()  # type: ignore[no-untyped-call]
         _open.append(self)
 
     def fail(self, error: BaseException) -> None:
@@ -99,6 +102,7 @@ class Check:
         self.report.seconds = time.perf_counter() - self._began
         threading.Thread.run = self._thread_run  # type: ignore[method-assign]
         self._steps.close()
+        self._warnings.close()
         for each in self._watches:
             each.paused = True
         if self in _open:

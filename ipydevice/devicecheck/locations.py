@@ -1,0 +1,42 @@
+"""Warnings of torch point at the user's line, not at ours.
+
+torch warns from C++ at the Python frame that runs, and during a check that is the mode's.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any, TextIO
+
+from ipydevice.devicecheck import callsite, mode
+
+
+class WarningPlaces:
+    """While it is open, what is warned of in our frames is shown at the nearest frame of the user's."""
+
+    def __init__(self) -> None:
+        # Python remembers by place what it has shown: all of a check's would be one place for ever.
+        vars(mode).pop("__warningregistry__", None)
+        self._before = before = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if filename.startswith(callsite.OWN_ROOM):
+                frame = callsite.nearest(sys._getframe(1))
+                if frame is not None:
+                    filename, lineno = frame.f_code.co_filename, frame.f_lineno
+            before(message, category, filename, lineno, file, line)
+
+        self._ours: Any = show
+        warnings.showwarning = show
+
+    def close(self) -> None:
+        if warnings.showwarning is self._ours:
+            warnings.showwarning = self._before
