@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ipydevice.messages import ipython_text
 from ipydevice.messages.mismatch import TextFrame
 
 
@@ -37,16 +38,24 @@ _MARKS = re.compile(r"^\s*[\^~]+\s*$")
 
 
 def parts(text: str) -> Iterator[Part]:
-    """The messages in `text`, the innermost first and the whole text last."""
+    """The messages in `text`, the innermost first.
+
+    Lines of source are not read as messages: code that raises device errors stands in tracebacks of other errors.
+    """
     text = _ANSI.sub("", text)
-    if "File " not in text:
-        yield Part(text)
+    if ipython_text.is_one(text):
+        frames, kind, message = ipython_text.frames_and_message(text)
+        yield Part(message or text, kind, None, frames)
         return
-    where = _where(text)
-    blocks = list(_blocks(text.splitlines()))
+    lines = text.splitlines() if "File " in text else []
+    blocks = list(_blocks(lines))
+    where = _where(text) if lines else None
     for block in reversed(blocks):
         if block.text:
             yield Part(block.text, block.exception_type, where, block.frames)
+    if any(block.text for block in blocks):
+        first = next(number for number, line in enumerate(lines) if _START.match(line))
+        text = "\n".join(lines[:first])
     yield Part(text, "", where, blocks[-1].frames if blocks else ())
 
 

@@ -197,6 +197,11 @@ def test_wrapper_alone_is_no_device_error(text: str) -> None:
     assert recognise(RuntimeError(text)) is None
 
 
+def test_source_in_a_traceback_is_no_message() -> None:
+    text = TWO.replace("return x + self.mean", "raise ValueError('x must be on the same device as self.mean')")
+    assert recognise(RuntimeError(text.replace(TWO.splitlines()[-1], "ValueError: no such key"))) is None
+
+
 def test_broken_traceback_text() -> None:
     for cut in range(0, len(TWO), 7):
         recognise(RuntimeError(TWO[:cut]))
