@@ -185,7 +185,7 @@ def index(facts: Facts) -> str | None:
 def mask(facts: Facts) -> str | None:
     """A mask that is no part of a batch."""
     finding = facts.finding
-    if finding.stray is None or finding.mismatch.family != "masked_fill":
+    if finding.stray is None or finding.mismatch.op != "masked_fill":
         return None
     return None if any(step.how == "loop" for step in finding.chain) or not finding.chain else _only_index(facts)
 
