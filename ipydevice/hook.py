@@ -76,7 +76,7 @@ class Hook:
         self._count = 0  # diagnoses so far
         self._started: list[Any] = []  # IPython's notes on the cells that are running: strings
         self._installed = False
-        self._trouble: list[str] = []  # what failed in us, to be said under the traceback
+        self._failed: list[str] = []  # stages of ours, to be said under the traceback
         self._told_requirements = False
 
     def install(self) -> None:
@@ -121,7 +121,7 @@ class Hook:
         """Loaded after the error: say that there is something to see."""
         if self._attempt("looking at the last error", self._last_is_ours):
             print("The last error is a device error: %devicefix shows where it comes from and how to fix it.")
-        self._say_trouble()
+        self._say_what_failed()
 
     def _last_is_ours(self) -> bool:
         exc = last_error(self.shell)
@@ -164,7 +164,7 @@ class Hook:
         yield
         if found is not None and exc is not None:
             self._finish(found, exc, panel=panel)
-        self._say_trouble()
+        self._say_what_failed()
 
     def _close_check(self, exc: BaseException) -> None:
         """What happens from now on, such as the formatting of the traceback, is not the checked cell's doing."""
@@ -184,7 +184,7 @@ class Hook:
             return None
         self._attempt("hiding the frames of virtual GPUs", _cut_virtual_frames, exc)
         found = self._attempt("recognising the error", self._examine, exc)
-        if found is None and not self._trouble:
+        if found is None and not self._failed:
             return None
         seen_before = _MARK in exc.__dict__
         self._count += 1
@@ -204,7 +204,7 @@ class Hook:
         requirement = torch_trouble()
         if requirement is not None:
             if not self._told_requirements:
-                self._trouble.append(requirement)
+                print(requirement, file=sys.stderr)
             self._told_requirements = True
             return
         self.last = self._attempt("diagnosing the error", found.finish)
@@ -230,16 +230,14 @@ class Hook:
             if os.environ.get("IPYDEVICE_DEBUG") == "1":
                 raise
             where = _own_module(error)
-            self._trouble.append(
-                f"ipydevice: {stage} failed{f' in {where}' if where else ''} ({type(error).__name__}); "
-                "the error above is as it was. IPYDEVICE_DEBUG=1 tells more."
-            )
+            self._failed.append(f"{stage} failed{f' in {where}' if where else ''} ({type(error).__name__})")
             return None
 
-    def _say_trouble(self) -> None:
-        for line in self._trouble:
-            print(line, file=sys.stderr)
-        self._trouble.clear()
+    def _say_what_failed(self) -> None:
+        if self._failed:
+            said = ", ".join(self._failed)
+            print(f"ipydevice: {said}; the error above is as it was. IPYDEVICE_DEBUG=1 tells more.", file=sys.stderr)
+            self._failed.clear()
 
 
 def _being_shown(exc_tuple: Any = None, *_args: Any, **_kwargs: Any) -> BaseException | None:

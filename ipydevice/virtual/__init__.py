@@ -92,6 +92,8 @@ def trim_traceback(exception: BaseException) -> None:
         if not below_ours:
             kept.append(entry)
         entry = entry.tb_next
-    for upper, lower in zip(kept, [*kept[1:], None], strict=True):
+    for upper, lower in zip(kept, [*kept[1:], None], strict=False):  # an exception never raised has no frame
         upper.tb_next = lower
-    exception.__traceback__ = kept[0] if kept else None
+    outermost = kept[0] if kept else None
+    if exception.__traceback__ is not outermost:
+        BaseException.with_traceback(exception, outermost)  # a frozen dataclass takes no assignment
