@@ -98,7 +98,7 @@ class _Lines:
                 said = f"{name} on {device}" if name else f"a tensor on {device}"
                 yield module.name, f"on {HOST}, gets {said}: {module.name}.to({device!r})"
             elif name is not None and device == HOST:
-                yield name, f"on {HOST}, passed to {module.name} on {wanted}: {name}.to({wanted!r})"
+                yield name, f"on {HOST}, passed to {module.name} on {wanted}: {self._remedy(name, wanted)}"
 
     def _may_stay(self, argument: ast.expr, module: Many) -> bool:
         """Whether an argument behind the first may be wanted on the host: lengths, indices, masks for indexing."""
@@ -114,7 +114,11 @@ class _Lines:
         for operand, device in devices:
             name = _root(operand)
             if accelerator is not None and device == HOST and name is not None:
-                yield name, f"on {HOST}, meets a tensor on {accelerator}: {name}.to({accelerator!r})"
+                yield name, f"on {HOST}, meets a tensor on {accelerator}: {self._remedy(name, accelerator)}"
+
+    def _remedy(self, name: str, device: str) -> str:
+        """How to move what the name holds; a list or dictionary has no ``.to()``."""
+        return f"{name}.to({device!r})" if isinstance(self._names.get(name), One) else f"move its tensors to {device}"
 
     def _at(self, node: ast.expr, index: int) -> Survey | None:
         """What a name holds, if it held the same when the line ran."""

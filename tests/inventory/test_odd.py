@@ -233,7 +233,7 @@ PASSED: list[tuple[str, str, str]] = [
     ("model(x[:2])", "x", "on cpu, passed to model on cuda:0: x.to('cuda:0')"),
     ("model(x.view(-1, 3))", "x", "on cpu, passed to model on cuda:0: x.to('cuda:0')"),
     ("model(input=x)", "x", "on cpu, passed to model on cuda:0: x.to('cuda:0')"),
-    ("model(*xs)", "xs", "on cpu, passed to model on cuda:0: xs.to('cuda:0')"),
+    ("model(*xs)", "xs", "on cpu, passed to model on cuda:0: move its tensors to cuda:0"),
     ("host(on_card)", "host", "on cpu, gets on_card on cuda:0: host.to('cuda:0')"),
     ("host(model(on_card))", "host", "on cpu, gets a tensor on cuda:0: host.to('cuda:0')"),
     ("loss(model(on_card), x)", "x", "on cpu, meets a tensor on cuda:0: x.to('cuda:0')"),
