@@ -9,6 +9,9 @@ BIN := $(VENV)/bin
 BUILD := build
 WORKERS ?= 2
 
+# What meets IPython and the kernel itself.
+IN_OLDEST := $(addprefix tests/test_,$(addsuffix .py,cells hook magics load explain terminal install))
+
 # What `make test` leaves to `make test-all`.
 QUICK := not slow and not second_environment
 
@@ -80,7 +83,7 @@ test-all: lint chromium $(OLDEST)/.ready
 	@echo "== Tests, the slow ones too"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not second_environment"
 	@echo "== Tests with the oldest supported versions"
-	@$(OLDEST)/bin/python -m pytest tests/test_cells.py tests/test_hook.py tests/test_magics.py tests/test_load.py
+	@$(OLDEST)/bin/python -m pytest $(IN_OLDEST)
 
 bench: $(VENV)/.dev
 	@for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
