@@ -52,7 +52,7 @@ def run_cases(cases: list[Case], parallel: int = 2) -> list:
 
     prepare()
     verdicts = []
-    with _scratch():
+    with scratch():
         for case, answer in zip(cases, map_in_forks(judge, cases, parallel), strict=True):
             if isinstance(answer, Exception):
                 answer = Verdict(case.name, dict.fromkeys(range(1, 6), f"runner: {answer}"))
@@ -61,7 +61,7 @@ def run_cases(cases: list[Case], parallel: int = 2) -> list:
 
 
 @contextlib.contextmanager
-def _scratch() -> Iterator[None]:
+def scratch() -> Iterator[None]:
     """What the notebooks write goes into one folder, and with it."""
     with tempfile.TemporaryDirectory(prefix="cases-", ignore_cleanup_errors=True) as path:
         os.environ["CASES_TMP"] = path
@@ -114,7 +114,7 @@ def check_cases(cases: list[Case]) -> int:
 
     prepare()
     bad = 0
-    with _scratch():
+    with scratch():
         for case, problems in zip(cases, map_in_forks(check, cases), strict=True):
             problems = [str(problems)] if isinstance(problems, Exception) else problems
             sound = all(p.startswith("note:") for p in problems)

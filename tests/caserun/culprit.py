@@ -33,7 +33,8 @@ def judge(case: Case, culprit: dict[str, Any] | None, frames: Frames, namespace:
         cell = cell_that_wrote(case, culprit["file"])
     if cell not in case.right_cells:
         problems.append(f"cell {cell or culprit.get('file')}, expected {sorted(case.right_cells)}")
-    if not (_same_text(case, said, cell) or _same_object(case, culprit, device, frames, namespace)):
+    strays = candidates(case, device, frames, namespace)
+    if not (_same_text(case, said, cell) or matches(culprit, strays, device, frames, namespace)):
         problems.append(f"names {said}, expected {case.header['culprit']}")
     return "; ".join(problems)
 
@@ -70,12 +71,12 @@ def evaluate(expression: str, scope: dict[str, Any]) -> tuple[bool, Any]:
         return False, None
 
 
-def _same_object(case: Case, culprit: dict[str, Any], device: str, frames: Frames, namespace: dict[str, Any]) -> bool:
-    right = candidates(case, device, frames, namespace)
-    for scope in _scopes(case, culprit, frames, namespace):
+def matches(culprit: dict[str, Any], strays: list[Any], device: str, frames: Frames, namespace: dict[str, Any]) -> bool:
+    """Is what the diagnosis names, evaluated where it says, one of the strays?"""
+    for scope in _scopes(culprit, frames, namespace):
         known, value = evaluate(culprit["expression"], scope)
         if known and device in devices(value):
-            return any(names(value, stray) for stray in right)
+            return any(names(value, stray) for stray in strays)
     return False
 
 
@@ -85,7 +86,7 @@ def names(value: Any, stray: Any) -> bool:
     return any(same(value, item) for item in inside) or any(same(held, stray) for held in members(value))
 
 
-def _scopes(case: Case, culprit: dict[str, Any], frames: Frames, namespace: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _scopes(culprit: dict[str, Any], frames: Frames, namespace: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Where the diagnosis says that its expression stands: the live frames of that text, else the workspace."""
     here = []
     for cell, frame in frames:
