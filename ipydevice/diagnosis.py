@@ -142,6 +142,12 @@ class Diagnosis:
         plain["failed"]["cell_source"] = plain.pop("failed_cell_source")
         return plain
 
+    def _ipython_display_(self) -> None:
+        """Where a cell ends with it, the panel is shown and not its fields."""
+        from ipydevice import show  # a room below this one, so only when asked
+
+        show.display(self)
+
 
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -169,3 +175,9 @@ class Inventory:
     def to_dict(self) -> dict[str, Any]:
         plain: dict[str, Any] = _plain(self)
         return plain
+
+    def _ipython_display_(self) -> None:
+        """Where a cell ends with it, the table is shown and not its fields."""
+        from ipydevice import show  # a room below this one, so only when asked
+
+        show.display(self)

@@ -142,3 +142,9 @@ def test_old_panels_close_so_that_a_long_session_does_not_grow(tmp_path):
         tmp_path=tmp_path,
     )
     assert notebook.cells[-1].outputs[0].data["text/plain"] == "2"
+
+
+def test_a_cell_that_ends_with_a_diagnosis_shows_the_panel(tmp_path):
+    notebook = execute("views.STANDARD", "views.WORKSPACE", tmp_path=tmp_path)
+    for cell, view in zip(notebook.cells[1:], (STANDARD, WORKSPACE), strict=True):
+        assert cell.outputs[0].data["text/plain"] == show.text(view)
