@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
-from ipydevice.fixes import classes, moves
+from ipydevice.fixes import classes, moves, phrases
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import last_name
 
@@ -37,7 +36,7 @@ def whole_batch(ctx: Context) -> Iterator[Proposal]:
     if device is None:
         return
     live = ctx.work.value(site, name)
-    flat = _flat_move(live, name, device)
+    flat = phrases.flat_move(live, name, device)
     if flat is not None:
         draft = ctx.draft(site.source)
         anchor, _ = moves.existing_move(ctx, site, block, [name])
@@ -134,20 +133,6 @@ def _held_by(target: ast.AST) -> str | None:
             return name
         case _:
             return None
-
-
-def _flat_move(live: object, name: str, device: str) -> str | None:
-    """One line for a dict, list or tuple of tensors."""
-    if live is MISSING or placement.is_tensor(live):
-        return None
-    if type(live) is dict:
-        tensors = [placement.is_tensor(v) for v in live.values()]
-        moved = "v.to({})" if all(tensors) else 'v.to({}) if hasattr(v, "to") else v'
-        if any(tensors):
-            return f"{name} = {{k: {moved.format(device)} for k, v in {name}.items()}}"
-    if type(live) in (list, tuple) and live and all(placement.is_tensor(v) for v in live):  # type: ignore[attr-defined]
-        return f"{name} = [t.to({device}) for t in {name}]"
-    return None
 
 
 def _outermost(site: Site) -> ast.stmt | None:

@@ -41,6 +41,7 @@ def left_behind(ctx: Context) -> Iterator[Proposal]:
             break
         if step.how == "argument":
             yield from _one(moves.beside_other_arguments(ctx))
+    yield from _one(moves.beside_unpacked(ctx))
     near = origins.near(ctx)
     if near is not None:
         yield from _one(moves.where_made(ctx, near))
@@ -60,6 +61,7 @@ def _origins(ctx: Context) -> Iterator[Proposal]:
 
 def fresh_tensor(ctx: Context) -> Iterator[Proposal]:
     """``device=`` in the call that makes it."""
+    yield from _one(moves.beside_unpacked(ctx))
     near = origins.near(ctx)
     if near is not None:
         yield from _one(moves.where_made(ctx, near))

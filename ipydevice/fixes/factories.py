@@ -10,7 +10,7 @@ from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import FACTORIES, LIKES, call_name, keyword
 from ipydevice.fixes.context import Context
 from ipydevice.fixes.edits import Draft
-from ipydevice.fixes.names import last_name
+from ipydevice.fixes.names import last_name, parameters
 
 # These take no device=: https://pytorch.org/docs/stable/torch.html#creation-ops
 _WITHOUT_DEVICE = frozenset(
@@ -115,10 +115,25 @@ def _covers(expr: ast.expr, calls: list[ast.Call], ctx: Context, site: Site) -> 
     for node in ast.walk(expr):
         if id(node) in inside or not isinstance(node, ast.Name):
             continue
+        if _is_callee(site, node):
+            continue
         live = ctx.value(Site(site.source, node, site.frame))
-        if live is not MISSING and ctx.strays_like(live) and not _is_callee(site, node):
+        if live is not MISSING and ctx.strays_like(live):
+            return False
+        # In a function that has returned, a local that nothing is known of may be a host tensor as well.
+        if live is MISSING and site.frame is None and _is_local_operand(ctx, site, node):
             return False
     return True
+
+
+def _is_local_operand(ctx: Context, site: Site, node: ast.Name) -> bool:
+    parent: ast.AST | None = node
+    while isinstance(parent, (ast.Name, ast.Subscript, ast.UnaryOp)):
+        parent = site.source.parent(parent)
+    function = next(iter(ctx.work.functions(site.source, node)), None)
+    if not isinstance(parent, (ast.BinOp, ast.Compare)) or function is None or node.id in parameters(function):
+        return False
+    return ctx.work.is_local(Site(site.source, node, None), node.id)
 
 
 def _is_callee(site: Site, node: ast.AST) -> bool:

@@ -84,6 +84,27 @@ def _beside_moves(ctx: Context, site: Site, block: list[ast.stmt], names: list[s
     return Proposal(title, [draft])
 
 
+def beside_unpacked(ctx: Context) -> Proposal | None:
+    """``x, pad = collate(batch)`` and ``x = x.to(device)``: pad is moved there too."""
+    stray = ctx.stray
+    step = ctx.chain[0] if ctx.chain else None
+    if stray is None or step is None or step.how != "assignment" or not isinstance(stray.site.node, ast.Name):
+        return None
+    source, name = step.site.source, stray.site.node.id
+    statement = source.statement(step.site.node)
+    parent = source.parent(statement) if statement is not None else None
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple) or parent is None:
+        return None
+    for _, block in ast.iter_fields(parent):
+        if isinstance(block, list) and statement in block:
+            rest = block[block.index(statement) + 1 :]
+            site = Site(source, statement, step.site.frame)
+            anchor, call = existing_move(ctx, site, rest, [name])
+            if anchor is not None and call is not None and bound([anchor]) & bound([statement]):
+                return _beside_moves(ctx, site, rest, [name], f"move {name} beside the others")
+    return None
+
+
 def existing_move(
     ctx: Context, site: Site, block: list[ast.stmt], names: list[str]
 ) -> tuple[ast.stmt | None, ast.Call | None]:

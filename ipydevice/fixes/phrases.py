@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, Scope, attribute
 from ipydevice.diagnose.evaluate import value as value_of
 from ipydevice.diagnose.finding import Site
@@ -71,3 +72,17 @@ def target_value(ctx: Context, site: Site, target: ast.expr) -> Any:
             ):
                 return attribute(owner, target.attr)
     return live
+
+
+def flat_move(live: object, name: str, device: str) -> str | None:
+    """One line for a dict, list or tuple of tensors."""
+    if live is MISSING or placement.is_tensor(live):
+        return None
+    if type(live) is dict:
+        tensors = [placement.is_tensor(v) for v in live.values()]
+        moved = "v.to({})" if all(tensors) else 'v.to({}) if hasattr(v, "to") else v'
+        if any(tensors):
+            return f"{name} = {{k: {moved.format(device)} for k, v in {name}.items()}}"
+    if type(live) in (list, tuple) and live and all(placement.is_tensor(v) for v in live):  # type: ignore[attr-defined]
+        return f"{name} = [t.to({device}) for t in {name}]"
+    return None

@@ -156,6 +156,8 @@ class Rerunner:
         return {name for name in found if not self._is_plain_function(name)}
 
     def _is_plain_function(self, name: str) -> bool:
+        if any(name in self._work.effects(cell).definitions for cell in self._work.binders(name)):
+            return True
         live = self._work.finding.namespace.get(name)
         return type(live).__name__ in ("function", "module", "type", "builtin_function_or_method")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import bound, last_name, root
-from ipydevice.fixes.phrases import listed, move_all, stray_names, to
+from ipydevice.fixes.phrases import flat_move, listed, move_all, stray_names, to
 from ipydevice.fixes.workspace import outermost_loop
 from ipydevice.placement.kinds import torch_class
 
@@ -153,6 +154,29 @@ def _rest(site: Site) -> list[ast.stmt]:
     return []
 
 
+def _all_items(ctx: Context, place: Site, whole: ast.Attribute | ast.Subscript, holder: Any) -> Proposal | None:
+    """Of a dict or list of host tensors all are moved, where it is bound in the same code or above its use."""
+    name = whole.value.id if isinstance(whole.value, ast.Name) else None
+    parts = list(holder.values()) if type(holder) is dict else holder if type(holder) is list else []
+    if name is None or sum(1 for part in parts if ctx.strays_like(part)) < 2:
+        return None
+    statement = place.node
+    assert isinstance(statement, ast.stmt)
+    step = ctx.chain[0] if ctx.chain else None
+    made = step.site.source.statement(step.site.node) if step is not None and step.how == "assignment" else None
+    same = step is not None and step.site.source is place.source and step.site.frame is place.frame
+    after = made if same and isinstance(made, ast.Assign) and name in bound([made]) else None
+    if after is None and not ctx.work.available(place, name):
+        return None
+    device = ctx.device(Site(place.source, after or statement, place.frame), avoid=[name])
+    code = None if device is None else flat_move(holder, name, device)
+    if code is None:
+        return None
+    draft = ctx.draft(place.source)
+    draft.after(after, code) if after is not None else draft.before(statement, code)
+    return Proposal(f"move all of {name} at once", [draft])
+
+
 def _member_moved(ctx: Context) -> Proposal | None:
     """``batch["labels"] = batch["labels"].to(device)`` above the failing statement."""
     stray = ctx.stray
@@ -179,6 +203,9 @@ def _member_moved(ctx: Context) -> Proposal | None:
         return None
     names = {n.id for n in ast.walk(whole) if isinstance(n, ast.Name)}
     place = Site(site.source, statement, site.frame)
+    together = _all_items(ctx, place, whole, holder)
+    if together is not None:
+        return together
     if not all(ctx.work.available(place, name) for name in names):
         return None
     device = ctx.device(place, avoid=names)
