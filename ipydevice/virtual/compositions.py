@@ -53,6 +53,15 @@ def _take_along_dim(x: Tensor, indices: Tensor, *args: Any, **options: Any) -> N
         )
 
 
+def _tensor_split(x: Tensor, indices_or_sections: Any, *args: Any, **options: Any) -> None:
+    """native/TensorShape.cpp"""
+    if isinstance(indices_or_sections, Tensor) and device_of(indices_or_sections).type != "cpu":
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on "
+            f"{device_of(indices_or_sections)}"
+        )
+
+
 def _take(x: Tensor, index: Tensor, *, out: Any = None) -> None:
     """native/TensorAdvancedIndexing.cpp, take_out"""
     if device_of(index) != device_of(x):
@@ -86,9 +95,10 @@ _FUNCTIONS: dict[str, Check] = {
     "nanquantile": _quantile,
     "take_along_dim": _take_along_dim,
     "take": _take,
+    "tensor_split": _tensor_split,
     "_weight_norm": _weight_norm,
 }
-_METHODS = ("quantile", "nanquantile", "take_along_dim", "take")
+_METHODS = ("quantile", "nanquantile", "take_along_dim", "take", "tensor_split")
 
 
 def install(patches: Patches) -> None:

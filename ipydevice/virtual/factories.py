@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -79,6 +80,34 @@ def _sharing(original: Callable[..., Any]) -> Callable[..., Any]:
     return stands_in(original, share)
 
 
+def _wrapper_subclass(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A wrapper whose C++ device were cuda would abort the process in its first backward."""
+
+    @functools.wraps(original)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        given = [value for value in (*args, kwargs.get("device")) if isinstance(value, torch.device)]
+        if not given or given[0].type != "cuda":
+            return original(*args, **kwargs)
+        args = tuple(cards.CPU if isinstance(value, torch.device) else value for value in args)
+        made = original(*args, **({**kwargs, "device": cards.CPU} if "device" in kwargs else kwargs))
+        return tag(made, cards.resolve(given[0]))
+
+    return make
+
+
+def _nested(original: Callable[..., Any]) -> Callable[..., Any]:
+    make = _factory(original)
+
+    @functools.wraps(original)
+    def nest(tensor_list: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+        if device is None or kwargs.get("layout") is not torch.jagged:
+            return make(tensor_list, *args, device=device, **kwargs)
+        parts = [torch.as_tensor(part, device=device) for part in tensor_list]  # the wrapper takes their place
+        return original(parts, *args, **kwargs)
+
+    return nest
+
+
 def install(patches: Patches) -> None:
     for name in (*_PLAIN, *_RANDOM, *_LIKE, *_WINDOWS, *_SPARSE):
         if hasattr(torch, name):
@@ -87,6 +116,8 @@ def install(patches: Patches) -> None:
         patches.replace(torch, name, _sharing(getattr(torch, name)))
     for name in _METHODS:
         patches.replace(Tensor, name, _factory(getattr(Tensor, name), from_data=True))
+    wrapper = Tensor._make_wrapper_subclass
+    patches.replace(Tensor, "_make_wrapper_subclass", staticmethod(_wrapper_subclass(wrapper)))
     for name in ("fftfreq", "rfftfreq"):
         patches.replace(torch.fft, name, _factory(getattr(torch.fft, name)))
-    patches.replace(torch.nested, "nested_tensor", _factory(torch.nested.nested_tensor))
+    patches.replace(torch.nested, "nested_tensor", _nested(torch.nested.nested_tensor))

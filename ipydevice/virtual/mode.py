@@ -19,6 +19,7 @@ from ipydevice.virtual.tags import ANY, raw_tag, ruled_device, storage_of, tag, 
 
 Tensor = torch.Tensor
 Device = torch.device
+_NO_DISPATCH = torch._C._disabled_torch_dispatch_impl
 
 
 _Mode: Any = _python_dispatch.TorchDispatchMode
@@ -33,6 +34,10 @@ class VirtualDevices(_Mode):  # type: ignore[misc]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        for kind in types:  # parameters and other plain subclasses are among them
+            if kind.__torch_dispatch__ is not _NO_DISPATCH:
+                # A wrapper subclass unpacks itself, and we see its parts; PyTorch's fake tensors have none
+                return func(*args, **(kwargs or {})) if _fake(types) else NotImplemented
         # Hot: about 60 of these make a small training step.  Hence flat, with one look at each storage.
         first: Device | None = None
         count = 0
@@ -79,6 +84,10 @@ class VirtualDevices(_Mode):  # type: ignore[misc]
         elif isinstance(out, list | tuple):
             _tag_fresh(out, _result_device(func, first))
         return out
+
+
+def _fake(types: Any) -> bool:
+    return any(kind.__name__ in ("FakeTensor", "FunctionalTensor") for kind in types)
 
 
 def _tag_fresh(out: Any, device: Device | tuple[Device, ...]) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from ipydevice.virtual import cards
 from ipydevice.virtual.patches import Patches, stands_in
-from ipydevice.virtual.tags import ANY, device_of, raw_tag, storage_of, tag
+from ipydevice.virtual.tags import ANY, device_of, raw_tag, tag
 
 Tensor = torch.Tensor
 _stay: Callable[..., Tensor] = torch._C.TensorBase.to  # what a CPU build can do by itself
@@ -18,10 +18,6 @@ _stay: Callable[..., Tensor] = torch._C.TensorBase.to  # what a CPU build can do
 def move(tensor: Tensor, device: torch.device, **options: Any) -> Tensor:
     """A copy of `tensor` on another device (a card or the host), with the gradient of a copy."""
     copied: Tensor = torch.ops.aten._to_copy.default(tensor, **options)
-    # `_to_copy` leaves host memory to the host; say where this copy went
-    storage = storage_of(copied) if copied.layout is torch.strided else None
-    if storage is not None and storage._cdata == storage_of(tensor)._cdata:
-        copied = copied.clone()
     tag(copied, device)
     if copied.grad_fn is not None:
         source = device_of(tensor)
@@ -96,5 +92,5 @@ def install(patches: Patches) -> None:
     for name, replacement in methods.items():
         patches.replace(Tensor, name, stands_in(getattr(torch._C.TensorBase, name), replacement))
     # Lazy modules move parameters that have no shape yet, by functions that they know
-    lazy: Any = torch.nn.parameter.UninitializedTensorMixin
+    lazy: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
     patches.replace(lazy, "_allowed_methods", [*lazy._allowed_methods, *(getattr(Tensor, name) for name in methods)])

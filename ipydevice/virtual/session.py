@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any
 
@@ -90,7 +91,8 @@ def _install() -> None:
     try:
         for room in _ROOMS:
             room.install(_patches)
-        _patches.replace(threading.Thread, "run", _thread_run(threading.Thread.run))
+        thread: Any = threading.Thread
+        _patches.replace(thread, "_bootstrap_inner", _bootstrap(thread._bootstrap_inner))
     except BaseException:
         _patches.restore()
         raise
@@ -159,12 +161,15 @@ def _unteach_scripts() -> None:
         table.pop(_scripted.pop(), None)
 
 
-def _thread_run(original: Any) -> Any:
-    def run(self: threading.Thread) -> None:
+def _bootstrap(original: Any) -> Any:
+    """Modes belong to a thread.  (`run` is what users override, and they call no `super().run()`.)"""
+
+    @functools.wraps(original)
+    def bootstrap(self: threading.Thread) -> None:
         if not cards.process.count:
             original(self)
             return
-        with VirtualDevices():  # modes belong to a thread
+        with VirtualDevices():
             original(self)
 
-    return run
+    return bootstrap

@@ -232,7 +232,7 @@ def test_convolutions_on_the_host_name_both_types(cards: Any) -> None:
         (lambda x: nn.LSTMCell(4, 3)(x.view(-1, 4)), "mat2 is on cpu, different from other tensors on cuda:0"),
         (
             lambda x: torch.nn.functional.grid_sample(x.view(1, 1, 4, 4), torch.zeros(1, 2, 2, 2), align_corners=False),
-            r"grid_sampler\(\): expected input and grid to be on same device, but input is on cuda:0 and grid is on cpu",
+            r"grid_sampler\(\): expected input and grid to be on same device, but input is on cuda:0 and grid is on",
         ),
         (lambda x: torch.addcmul(x, torch.tensor(1.0), torch.tensor(2.0)), "Trying to pass too many CPU scalars"),
         (

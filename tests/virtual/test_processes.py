@@ -28,6 +28,19 @@ def test_threads_check_too(cards: Any) -> None:
             pool.submit(lambda: torch.ones(2, device="cuda") + torch.ones(2)).result()
 
 
+def test_threads_with_a_run_of_their_own(cards: Any) -> None:
+    class Own(threading.Thread):
+        found = ""
+
+        def run(self) -> None:
+            self.found = str((torch.ones(2, device="cuda:1") * 2).device)
+
+    thread = Own()
+    thread.start()
+    thread.join()
+    assert thread.found == "cuda:1"
+
+
 def test_each_thread_has_its_current_card(cards: Any) -> None:
     seen: list[int] = []
     torch.cuda.set_device(1)
