@@ -44,6 +44,7 @@ def test_ten_thousand_rows_by_keyboard(open_notebook):
     keyboard.press("PageUp")
     keyboard.press("Home")
     expect(focused).to_contain_text("on two devices")
+    expect(live.locator(".ipd-detail")).to_have_text("model · cuda:0 + cpu · on two devices")
     # JupyterLab's own one-letter commands: insert, delete, Markdown, cut
     for key in ("b", "a", "m", "x", "d", "d"):
         keyboard.press(key)

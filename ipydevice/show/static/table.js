@@ -46,7 +46,8 @@ function deviceTable(rows, left) {
   const top = make('div', { role: 'rowgroup', class: 'ipd-top' });
   top.append(head);
   grid.append(top, inner);
-  root.append(bar, grid);
+  const detail = make('div', { class: 'ipd-detail' }); // the whole of what the columns have no room for
+  root.append(bar, grid, detail);
   const heads = COLUMNS.map((column, index) => {
     const cell = make('div', { role: 'columnheader', 'aria-sort': 'none' });
     const button = make('button', { type: 'button' }, column);
@@ -152,6 +153,8 @@ function deviceTable(rows, left) {
   function focusRow(k) {
     if (!seen.length) return;
     at = Math.max(0, Math.min(seen.length - 1, k));
+    const row = rows[seen[at]];
+    detail.textContent = [row[NAME], row[DEVICE], row[REMARK]].filter(Boolean).join(' · ');
     const y = at * ROW;
     const room = grid.clientHeight - ROW; // below the head, which stays in place
     if (y < grid.scrollTop) grid.scrollTop = y;
