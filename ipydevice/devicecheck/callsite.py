@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
+import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 from types import CodeType, FrameType, TracebackType
+from typing import NamedTuple
 
 from ipydevice.diagnose.frames import OWN_FOLDER, Sources, is_library
 from ipydevice.diagnosis import Place
@@ -17,6 +20,17 @@ _SHELL = os.path.join("IPython", "core", "interactiveshell.py")
 _DEEPEST = 200  # frames looked at
 
 Key = tuple[tuple[CodeType, int], ...]
+
+
+class Base(NamedTuple):
+    """Where the check was opened: loops and ``try`` around it are none of the checked code's."""
+
+    code: CodeType
+    line: int
+
+    @classmethod
+    def of(cls, frame: FrameType) -> Base:
+        return cls(frame.f_code, frame.f_lineno)
 
 
 @cache
@@ -36,13 +50,13 @@ def outwards(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def user_frames(frame: FrameType | None, until: CodeType | None = None) -> list[FrameType]:
-    """The user's own frames from `frame` outwards, the innermost first; none above the code `until`."""
+def user_frames(frame: FrameType | None, base: Base | None = None) -> list[FrameType]:
+    """The user's own frames from `frame` outwards, the innermost first; none above the base."""
     found: list[FrameType] = []
     for each in outwards(frame):
         if is_user_file(each.f_code.co_filename):
             found.append(each)
-        if each.f_code is until:
+        if base is not None and each.f_code is base.code:
             break
     return found
 
@@ -124,6 +138,18 @@ def _unwatched(steps: list[tuple[FrameType, int, int]]) -> list[tuple[FrameType,
             continue
         kept.append(step)
     return kept
+
+
+def forget_locals(caller: FrameType | None) -> None:
+    """Drop the copies of their variables that frames have made for us: they would keep a batch alive.
+
+    Up to Python 3.12 `frame.f_locals` of a function is a dictionary that stays with the frame (PEP 667).
+    """
+    if sys.version_info >= (3, 13):
+        return
+    for frame in outwards(caller):
+        if frame.f_code.co_flags & inspect.CO_OPTIMIZED:  # a function's; a cell's are the namespace itself
+            frame.f_locals.clear()
 
 
 def span_of(code: CodeType, lasti: int) -> tuple[int, int, int, int] | None:

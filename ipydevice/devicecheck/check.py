@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from ipydevice.devicecheck.callsite import Base
 from ipydevice.devicecheck.session import around
 from ipydevice.devicecheck.watching import Check
 from ipydevice.report import CheckReport
@@ -36,7 +37,7 @@ class check:  # noqa: N801  (used like a function: `with check() as report:`)
     def __enter__(self) -> CheckReport:
         caller = sys._getframe(1)
         history, namespace = around(caller)
-        opened = Check(CheckReport(), history, namespace, expected=self._expected, base=caller.f_code)
+        opened = Check(CheckReport(), history, namespace, expected=self._expected, base=Base.of(caller))
         self._checks.append(opened)
         opened.start()
         return opened.report

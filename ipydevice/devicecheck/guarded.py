@@ -5,18 +5,25 @@ from __future__ import annotations
 import ast
 from types import FrameType
 
+from ipydevice.devicecheck.callsite import Base
 from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.frames import Sources
 
 _SUPPRESSING = ("suppress", "raises", "assertRaises", "assertRaisesRegex")
 
 
-def caught_by_user(frames: list[FrameType], error: BaseException, sources: Sources) -> bool:
-    """Whether a ``try`` or ``suppress`` around the call, in any of these frames, would take `error`."""
-    return any(_caught_in(frame, error, sources) for frame in frames)
+def caught_by_user(frames: list[FrameType], error: BaseException, sources: Sources, base: Base | None) -> bool:
+    """Whether a ``try`` or ``suppress`` around the call, in any of these frames, would take `error`.
+
+    One around the whole check does not count: it is there for what the check lets through.
+    """
+    return any(
+        _caught_in(frame, error, sources, base.line if base is not None and frame.f_code is base.code else None)
+        for frame in frames
+    )
 
 
-def _caught_in(frame: FrameType, error: BaseException, sources: Sources) -> bool:
+def _caught_in(frame: FrameType, error: BaseException, sources: Sources, opened: int | None) -> bool:
     source = sources.of_code_file(frame.f_code.co_filename)
     if source is None:
         return False
@@ -26,8 +33,11 @@ def _caught_in(frame: FrameType, error: BaseException, sources: Sources) -> bool
         if not isinstance(node, (ast.Try, ast.TryStar, ast.With, ast.AsyncWith)) or node.lineno < first:
             continue
         last = node.body[-1]
-        if not node.body[0].lineno <= line <= (last.end_lineno or last.lineno):
+        begin, end = node.body[0].lineno, last.end_lineno or last.lineno
+        if not begin <= line <= end or (opened is not None and begin <= opened <= end):
             continue
+        if opened is not None and isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno <= opened < begin:
+            continue  # ``with pytest.raises(...), check():``
         if _function_begins(source.tree, node) > first:  # a try of a function that encloses nothing of this frame
             continue
         if _takes(node, error, frame):

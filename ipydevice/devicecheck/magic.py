@@ -97,7 +97,7 @@ class CheckMagics(Magics):
             dry=asked.dry,
             transfers=asked.transfers,
             cell=history.running,
-            base=None if frame is None else frame.f_code,
+            base=None if frame is None else callsite.Base.of(frame),
         )
         self.shell.events.register("pre_run_cell", self._cell_starts)
         self.shell.events.register("post_run_cell", self._cell_ends)

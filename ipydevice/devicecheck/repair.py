@@ -24,10 +24,18 @@ HOST = "cpu"
 class Repairer:
     """Repairs the calls of one check, and keeps the book about them."""
 
-    def __init__(self, history: CellHistory, namespace: dict[str, Any] | None, *, stops: bool = False) -> None:
+    def __init__(
+        self,
+        history: CellHistory,
+        namespace: dict[str, Any] | None,
+        *,
+        base: callsite.Base | None = None,
+        stops: bool = False,
+    ) -> None:
         self.ledger = Ledger()
         self.notes: list[str] = []
         self.stopped = False
+        self._base = base
         self._stops = stops  # at the first mistake
         self._history = history
         self._namespace = namespace
@@ -48,8 +56,23 @@ class Repairer:
         mismatch = None if func in self._never else messages.recognise(error)
         if mismatch is None or mismatch.kind != "placement":
             return NOT_MENDED
-        frames = callsite.user_frames(caller)
-        if not frames or guarded.caught_by_user(frames, error, self._sources):
+        frames = callsite.user_frames(caller, self._base)
+        try:
+            return self._mend(error, caller, frames, func, args, kwargs, numbers)
+        finally:
+            callsite.forget_locals(caller)
+
+    def _mend(
+        self,
+        error: Exception,
+        caller: FrameType | None,
+        frames: list[FrameType],
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        numbers: Numbers | None,
+    ) -> Any:
+        if not frames or guarded.caught_by_user(frames, error, self._sources, self._base):
             return NOT_MENDED
         tensors = list(operands.tensors_of([args, kwargs], depth=6))
         entry = self.ledger.known(frames, tensors) or self._examine(error, caller, frames, tensors)
@@ -59,7 +82,7 @@ class Repairer:
         if self._stops:
             self.stopped, entry.repaired = True, False
             return NOT_MENDED
-        result = self._retry(entry, func, args, kwargs, tensors, numbers)
+        result = self._retry(error, entry, func, args, kwargs, tensors, numbers)
         if result is NOT_MENDED:
             entry.repaired = False
         return result
@@ -91,6 +114,7 @@ class Repairer:
 
     def _retry(
         self,
+        error: Exception,
         entry: Entry,
         func: Any,
         args: tuple[Any, ...],
@@ -111,9 +135,10 @@ class Repairer:
             try:
                 result = func(*moved.args, **moved.kwargs)
             except Exception as again:
+                _unchain(again, error)
                 if messages.recognise(again) is None:  # a mistake of another kind, which the first one has hidden
                     entry.repair = entry.repair or words
-                    raise again from None
+                    raise
                 continue
             moved.write_back(func)
             entry.repair = entry.repair or words
@@ -157,6 +182,15 @@ def _ways(
     others = [device for device in devices if device not in (HOST, "meta", wanted)]
     for device in [*([wanted] if wanted else []), *others, *([HOST] if wanted != HOST else [])]:
         yield _all_but([], device), f"{stray} was copied to {device} for each call"
+
+
+def _unchain(again: BaseException, error: BaseException) -> None:
+    """Without us the second error would not have been raised while the first was handled."""
+    link: BaseException | None = again
+    while link is not None:
+        if link.__context__ is error:
+            link.__context__ = None
+        link = link.__context__
 
 
 def _only(tensor: torch.Tensor) -> Target:

@@ -39,8 +39,8 @@ class _Site:
 class TransferLog:
     """Counts while the code runs and reads the sources afterwards."""
 
-    def __init__(self, base: CodeType | None = None) -> None:
-        self._base = base  # the code in which the check begins: a loop around it is none of the checked code's
+    def __init__(self, base: callsite.Base | None = None) -> None:
+        self._base = base
         self._sites: dict[Any, _Site] = {}
 
     def note(self, watched: Watched, facts: Facts, kwargs: dict[str, Any], caller: FrameType | None) -> None:

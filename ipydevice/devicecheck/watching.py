@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from ipydevice import listing
@@ -42,7 +42,7 @@ class Check:
         dry: bool = False,
         transfers: bool = True,
         cell: Cell | None = None,
-        base: CodeType | None = None,
+        base: callsite.Base | None = None,
     ) -> None:
         self.report = report
         self._history = history
@@ -53,7 +53,7 @@ class Check:
         self._table = watched.table()
         if not transfers:
             self._table = {func: each for func, each in self._table.items() if each.draws}
-        self.repairer = Repairer(history, namespace, stops=stop)
+        self.repairer = Repairer(history, namespace, base=base, stops=stop)
         self.log = TransferLog(base)
         self.elsewhere = ElsewhereLog(expected) if expected is not None else None
         self._watches: list[Watch] = []

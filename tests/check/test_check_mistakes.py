@@ -149,7 +149,9 @@ def test_one_line_that_builds_many_objects_is_one_mistake(notebook: Notebook) ->
 
 def test_what_was_made_from_a_stray_is_the_same_mistake(notebook: Notebook) -> None:
     notebook.run("x = torch.randn(4, device=device)\nbatch = [(torch.randn(4), 1)]")
-    checked = notebook.check("for target, _ in batch:\n    late = target > 0\n    a = x - target\n    b = x[late]\n    c = x * late\n")
+    checked = notebook.check(
+        "for target, _ in batch:\n    late = target > 0\n    a = x - target\n    b = x[late]\n    c = x * late\n"
+    )
     assert [culprit for _, culprit in checked.mistakes] == ["target"]
 
 
@@ -167,7 +169,8 @@ def test_between_two_cards(notebook: Notebook, second: str) -> None:
 
 
 def test_the_code_and_its_objects_stay_as_they_were(notebook: Notebook) -> None:
-    notebook.run("net = nn.Linear(4, 2)\nx = torch.ones(2, 4, device=device)\nbefore = {k: v.clone() for k, v in net.state_dict().items()}")
+    notebook.run("net = nn.Linear(4, 2)\nx = torch.ones(2, 4, device=device)")
+    notebook.run("before = {k: v.clone() for k, v in net.state_dict().items()}")
     notebook.check("y = net(x)")
     net = notebook.names["net"]
     assert {str(parameter.device) for parameter in net.parameters()} == {"cpu"}

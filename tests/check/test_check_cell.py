@@ -1,0 +1,184 @@
+"""A checked cell is a cell as any other: its place, its last value, its errors, its options."""
+
+from __future__ import annotations
+
+import pytest
+import shells
+from conftest import Notebook
+
+X = "x = torch.randn(4, device=device)"
+
+
+def test_file_name_lines_and_traceback_are_the_cells_own(notebook: Notebook) -> None:
+    body = "def fail(n):\n    return 1 / n\n\nfail(0)\n"
+    checked = notebook.check(body)
+    plain = notebook.shell.run("\n" * 0 + "pass\n" + body)
+    for text in (checked.run.text, plain.text):
+        assert "line 5" in text
+        assert "line 3, in fail(n)" in text
+    assert "devicecheck/" not in checked.run.text
+    assert type(checked.run.error) is ZeroDivisionError
+    trace = checked.run.error.__traceback__
+    assert trace is not None
+    files = set()
+    while trace is not None:
+        files.add(trace.tb_frame.f_code.co_filename)
+        trace = trace.tb_next
+    assert not any("devicecheck" in file for file in files)
+    assert any(notebook.shell.ip.compile.code_name in file or "ipython-input" in file for file in files if file)
+
+
+def test_partial_report_after_another_error(notebook: Notebook) -> None:
+    notebook.run(X)
+    checked = notebook.check("y = x + torch.ones(4)\nz = y.sum().item()\n{}['gone']\nw = x + torch.zeros(4)\n")
+    assert type(checked.run.error) is KeyError
+    assert checked.report.error == "KeyError"
+    assert [line for line, _ in checked.mistakes] == [2]
+    assert [transfer.expression for transfer in checked.report.transfers] == ["y.sum().item()"]
+    assert "what comes after it was not checked" in checked.run.text
+
+
+def test_keyboard_interrupt(notebook: Notebook) -> None:
+    notebook.run(X)
+    checked = notebook.check("y = x + torch.ones(4)\nraise KeyboardInterrupt\n")
+    assert type(checked.run.error) is KeyboardInterrupt
+    assert checked.report.error == "KeyboardInterrupt"
+    assert len(checked.report.findings) == 1
+    assert notebook.shell.run("x + torch.ones(4)").error is not None  # nobody repairs any more
+
+
+def test_last_expression_is_displayed(notebook: Notebook) -> None:
+    checked = notebook.check("a = 20\na + 22")
+    assert "Out[3]: 42" in checked.run.text
+    assert notebook.shell.run("_").text.strip().endswith("42")
+    assert "Out" not in notebook.check("a + 22;").run.text
+
+
+def test_top_level_await(notebook: Notebook) -> None:
+    notebook.run(X + "\nimport asyncio")
+    checked = notebook.check("await asyncio.sleep(0)\ny = x + torch.ones(4)\nawait asyncio.sleep(0)\nlen(y)")
+    assert checked.run.error is None, checked.run.text
+    assert checked.mistakes == [(3, "torch.ones(4)")]
+    assert "Out[4]: 4" in checked.run.text
+
+
+def test_a_syntax_error_is_the_cells(notebook: Notebook) -> None:
+    run = notebook.shell.run("%%devicecheck\nx = 1\ny = (\n")
+    assert type(run.error) is SyntaxError or "SyntaxError" in run.text
+    assert "device mistake" not in run.text
+
+
+def test_below_another_magic(notebook: Notebook) -> None:
+    notebook.run(X)
+    run = notebook.run("%%time\n%%devicecheck -o report\ny = x + torch.ones(4)\n")
+    assert "1 device mistake" in run.text
+    assert len(notebook.names["report"].findings) == 1
+
+
+def test_a_cell_that_runs_another_cell(notebook: Notebook) -> None:
+    notebook.run(X)
+    checked = notebook.check("get_ipython().run_cell('y = x + torch.ones(4)')\nz = x + torch.zeros(4)\n")
+    assert len(checked.report.findings) == 2
+    assert checked.run.text.count("device mistakes in In") == 1
+
+
+def test_blank_lines_above(notebook: Notebook) -> None:
+    notebook.run(X)
+    notebook.run("\n\n%%devicecheck -o report\ny = x + torch.ones(4)\n")
+    (finding,) = notebook.names["report"].findings
+    assert finding.diagnosis.failed.source == "y = x + torch.ones(4)"
+
+
+def test_a_cell_of_the_same_name_is_no_check(notebook: Notebook) -> None:
+    run = notebook.shell.run("%%devicechecker\nx = 1")
+    assert "not found" in run.text
+
+
+def test_by_hand(notebook: Notebook) -> None:
+    notebook.run(X)
+    run = notebook.run("get_ipython().run_cell_magic('devicecheck', '', 'y = x + torch.ones(4)')\n")
+    assert "1 device mistake" in run.text
+
+
+class TestOptions:
+    def test_stop(self, notebook: Notebook) -> None:
+        notebook.run(X)
+        checked = notebook.check("y = x + torch.ones(4)\nz = x + torch.zeros(4)\n", "--stop")
+        assert type(checked.run.error) is RuntimeError
+        assert checked.report.stopped
+        assert len(checked.report.findings) == 1
+        assert not checked.report.findings[0].repaired
+        assert "z" not in notebook.names
+
+    def test_dry(self, notebook: Notebook) -> None:
+        notebook.run(X + "\nold = 1\nkept = torch.zeros(3)\nseen = []\nnet = nn.BatchNorm1d(4)")
+        cell = "old = 2\nnew = x + torch.ones(4)\nkept += 1\nseen.append(1)\nnet(torch.ones(2, 4))\n"
+        checked = notebook.check(cell, "--dry")
+        assert notebook.names["old"] == 1
+        assert "new" not in notebook.names
+        assert checked.report.dry
+        assert set(checked.report.mutated) >= {"kept", "seen", "net.num_batches_tracked"}
+        assert "not kept" in checked.run.text
+
+    def test_no_transfers(self, notebook: Notebook) -> None:
+        notebook.run(X)
+        checked = notebook.check("y = x.cpu()\nz = x.sum().item()\nw = x + torch.ones(4)", "--no-transfers")
+        assert checked.report.transfers == ()
+        assert len(checked.report.findings) == 1
+
+    def test_quiet(self, notebook: Notebook) -> None:
+        notebook.run(X)
+        assert notebook.check("y = x + 1", "--quiet").run.text == ""
+        assert "1 device mistake" in notebook.check("y = x + torch.ones(4)", "--quiet").run.text
+
+    def test_expected_device(self, notebook: Notebook) -> None:
+        notebook.run(X + "\nhost = torch.arange(6.0)")
+        cell = "a = torch.zeros(3)\nb = host * 2\nc = host.to(device)\nd = x * 2\ne = torch.ones(2, device='cuda:1')\n"
+        checked = notebook.check(cell, "cuda:0")
+        found = [(row.place.line, row.role, row.device) for row in checked.report.elsewhere]
+        assert found == [(2, "made", "cpu"), (3, "used", "cpu"), (6, "made", "cuda:1")]
+        assert not checked.report.clean
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [("gpu:0", "takes a device"), ("--fast", "unrecognized"), ("-o 1x", "takes a name for the report")],
+    )
+    def test_bad_input(self, notebook: Notebook, options: str, said: str) -> None:
+        run = notebook.shell.run(f"%%devicecheck {options}\nran = 1\n")
+        assert said in run.text
+        assert "ran" not in notebook.names
+
+
+def test_fix_from_the_report(notebook: Notebook) -> None:
+    notebook.run(X)
+    notebook.check("w = torch.ones(4)\ny = x * w\nz = torch.cat([x, torch.zeros(2)])")
+    text = notebook.run("%devicefix 1").text
+    assert "w = torch.ones(4, device=" in text
+    assert "torch.zeros(2).to(device)" in text or "torch.zeros(2, device" in text
+    assert "2 device mistakes" in notebook.run("%devicefix").text
+    assert "fixes are numbered" in notebook.shell.run("%devicefix 99").text
+
+
+def test_unloading_takes_it_away(notebook: Notebook) -> None:
+    notebook.run("%unload_ext ipydevice")
+    run = notebook.shell.run("%%devicecheck\nx = 1")
+    assert "not found" in run.text
+    assert "devicecheck" not in str(notebook.shell.ip.input_transformers_cleanup)
+    notebook.run("%load_ext ipydevice")
+    assert len([each for each in notebook.shell.ip.input_transformers_cleanup if each.__name__ == "open_line"]) == 1
+
+
+def test_in_a_kernel(kernel: shells.Kernel) -> None:
+    kernel.run("%load_ext ipydevice")
+    kernel.run("import torch, ipydevice\nipydevice.virtual_gpus(2).enable()\nx = torch.ones(3, device='cuda:0');")
+    run = kernel.run("%%devicecheck\ny = x + torch.ones(3)\nlen(y)", cell_id="cell-a")
+    assert run.status == "ok"
+    assert "3" in run.text.splitlines()
+    (machine,) = run.shown("application/vnd.ipydevice.v1+json")
+    (finding,) = machine["findings"]
+    assert finding["diagnosis"]["failed"]["line"] == 2
+    assert machine["cell_id"] == "cell-a"
+    assert any("1 device mistake" in page for page in run.shown("text/html"))
+    failed = kernel.run("%%devicecheck\nraise ValueError('mine')")
+    assert failed.status == "error"
+    assert "line 2" in failed.traceback
