@@ -102,6 +102,18 @@ def _is_pinned(self: Tensor, device: Any = None) -> bool:
     return bool(getattr(storage_of(self), "_virtual_pinned", False))
 
 
+def _on_host_only(name: str) -> Callable[..., Any]:
+    """torch/csrc/utils/tensor_apply.cpp: a Python function for each element"""
+    original = getattr(Base, name)
+
+    def run(self: Tensor, *args: Any) -> Any:
+        if on_card(self):
+            raise TypeError(f"{name} is only implemented on CPU tensors")
+        return original(self, *args)
+
+    return run
+
+
 def _record_stream(self: Tensor, stream: Any) -> None:
     return None
 
@@ -117,7 +129,11 @@ def install(patches: Patches) -> None:
         "pin_memory": _pin_memory,
         "is_pinned": _is_pinned,
         "record_stream": _record_stream,
+        "apply_": _on_host_only("apply_"),
+        "map_": _on_host_only("map_"),
     }
     for name, replacement in methods.items():
         patches.replace(Tensor, name, stands_in(getattr(Base, name), replacement))
+    if hasattr(torch, "get_device"):
+        patches.replace(torch, "get_device", stands_in(torch.get_device, _get_device))
     patches.replace(Tensor, "__array__", stands_in(Tensor.__array__, _array(Tensor.__array__)))

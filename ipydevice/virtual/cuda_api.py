@@ -177,18 +177,19 @@ def set_device(device: Any) -> None:
 
 
 def get_device_name(device: Any = None) -> str:
-    cards.index_of(device)
-    return NAME
+    return get_device_properties(device).name
 
 
 def get_device_properties(device: Any = None) -> DeviceProperties:
+    if isinstance(device, int) and not 0 <= device < cards.process.count:
+        raise AssertionError("Invalid device id")
     cards.index_of(device)
     return DeviceProperties()
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    cards.index_of(device)
-    return CAPABILITY
+    found = get_device_properties(device)
+    return found.major, found.minor
 
 
 def _seed(seed: int) -> None:
@@ -294,6 +295,15 @@ _CUDA: dict[str, Any] = {
     "set_rng_state_all": _set_random_states,
 }
 
+_MEMORY: dict[str, Any] = {
+    "set_per_process_memory_fraction": _nothing,
+    "memory_snapshot": lambda mempool_id=None: [],
+    "_record_memory_history": _nothing,
+    "_snapshot": lambda device=None: {"segments": [], "device_traces": []},
+    "_dump_snapshot": _nothing,
+}
+_RANGES: dict[str, Any] = {"range_push": lambda msg: 0, "range_pop": lambda: 0, "mark": _nothing}
+
 _ACCELERATOR: dict[str, Any] = {
     "is_available": lambda: cards.process.count > 0,
     "device_count": _count,
@@ -318,9 +328,13 @@ _ACCELERATOR: dict[str, Any] = {
 
 
 def install(patches: Patches) -> None:
-    for owner, table in ((torch.cuda, _CUDA), (getattr(torch, "accelerator", None), _ACCELERATOR)):
+    for owner, table in (
+        (torch.cuda, _CUDA | _MEMORY),
+        (torch.cuda.memory, _CUDA | _MEMORY),
+        (torch.cuda.random, _CUDA),
+        (torch.cuda.nvtx, _RANGES),
+        (getattr(torch, "accelerator", None), _ACCELERATOR),
+    ):
         for name, replacement in table.items():
-            if owner is not None and hasattr(owner, name):
+            if owner is not None and name in vars(owner):
                 patches.replace(owner, name, replacement)
-    for name in ("manual_seed", "manual_seed_all", "get_rng_state", "set_rng_state"):
-        patches.replace(torch.cuda.random, name, _CUDA[name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -112,6 +113,9 @@ def install(patches: Patches) -> None:
     for name in (*_PLAIN, *_RANDOM, *_LIKE, *_WINDOWS, *_SPARSE):
         if hasattr(torch, name):
             patches.replace(torch, name, _factory(getattr(torch, name), from_data=name == "tensor"))
+    dataset = sys.modules.get("torch.utils.data.dataset")  # it has taken the name for itself, for random_split
+    if dataset is not None:
+        patches.replace(dataset, "randperm", torch.randperm)
     for name in _SHARING:
         patches.replace(torch, name, _sharing(getattr(torch, name)))
     for name in _METHODS:

@@ -13,7 +13,7 @@ from torch.utils import _python_dispatch
 
 from ipydevice.virtual import texts
 from ipydevice.virtual.cards import CPU, thread
-from ipydevice.virtual.generators import generator_device
+from ipydevice.virtual.generators import check_generator
 from ipydevice.virtual.rules import common_device
 from ipydevice.virtual.tags import ANY, raw_tag, ruled_device, storage_of, tag, tag_storage
 
@@ -62,12 +62,14 @@ class VirtualDevices(_Mode):  # type: ignore[misc]
                     count += 1
         kwargs = kwargs or {}
         if count == 0:
+            if kwargs.get("generator") is not None and thread.factory_depth == 0:
+                check_generator(kwargs["generator"], CPU)
             out = func(*args, **kwargs)
             if thread.factory_depth == 0 and not _legacy_constructor(func):
                 _tag_fresh(out, ANY)
             return out
         if kwargs.get("generator") is not None:
-            _check_generator(kwargs["generator"], args, first)
+            check_generator(kwargs["generator"], CPU if first is None or first is ANY else first)
         if mixed:
             return _mixed(func, args, kwargs)
         out = func(*args, **kwargs)
@@ -101,13 +103,6 @@ def _result_device(func: Any, device: Device) -> Device | tuple[Device, ...]:
     if func._schema.name == "aten::_pack_padded_sequence":
         return device, CPU  # the batch sizes stay on the host: cuDNN wants them there
     return device
-
-
-def _check_generator(generator: Any, args: tuple[Any, ...], first: Device | None) -> None:
-    found = generator_device(generator)
-    where = first if first is not None and first is not ANY else CPU
-    if found.type != where.type:
-        raise texts.wrong_generator(where, found)
 
 
 def _mixed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -76,7 +76,10 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-    return to(self, "cuda" if device is None else device, memory_format=memory_format)
+    target = cards.resolve("cuda" if device is None else device)
+    if target.type != "cuda":
+        raise RuntimeError("Invalid device, must be cuda device")  # python_variable_methods.cpp, THPVariable_cuda
+    return to(self, target, memory_format=memory_format)
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:

@@ -24,6 +24,7 @@ from ipydevice.virtual import (
     moving,
     operators,
     parallel,
+    profiling,
     storages,
     tracebacks,
     unsupported,
@@ -44,6 +45,7 @@ _ROOMS = (
     autocasting,
     cuda_api,
     parallel,
+    profiling,
     tracebacks,
     unsupported,
 )

@@ -20,8 +20,14 @@ def test_what_there_is(cards: Any) -> None:
     assert torch.accelerator.is_available()
     assert torch.accelerator.current_accelerator() == torch.device("cuda")
     assert torch.cuda.is_bf16_supported()
-    with pytest.raises(Exception, match=r"invalid device ordinal|Invalid device id"):
+    with pytest.raises(AssertionError, match="Invalid device id"):
         torch.cuda.get_device_name(5)
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        torch.cuda.set_device(5)
+    with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
+        torch.cuda.get_device_name("cpu")
+    with pytest.raises(RuntimeError, match="Invalid device, must be cuda device"):
+        torch.ones(1).cuda("cpu")
 
 
 def test_the_current_card(cards: Any) -> None:
@@ -131,6 +137,31 @@ def test_generators(cards: Any) -> None:
         torch.multinomial(torch.ones(3, device="cuda"), 1, generator=torch.Generator())
     with pytest.raises(RuntimeError, match="generator"):
         list(torch.utils.data.DataLoader([1, 2, 3], shuffle=True, generator=g))
+
+
+def test_splitting_data_under_a_default_device(cards: Any) -> None:
+    split = torch.utils.data.random_split
+    with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'cuda'"):
+        split([1, 2, 3], [1, 2], generator=torch.Generator("cuda"))
+    with torch.device("cuda"), pytest.raises(RuntimeError, match="Expected a 'cuda' device type for generator"):
+        split([1, 2, 3], [1, 2])
+    assert len(split([1, 2, 3], [1, 2])[1]) == 2
+
+
+def test_markers_and_profiles(cards: Any) -> None:
+    with torch.cuda.nvtx.range("step"):
+        torch.cuda.nvtx.mark("here")
+    torch.cuda.set_per_process_memory_fraction(0.5)
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile:
+        torch.ones(2, 2, device="cuda") @ torch.ones(2, 2, device="cuda")
+    assert any(event.key == "aten::mm" for event in profile.key_averages())
+
+
+def test_a_python_function_for_each_element(cards: Any) -> None:
+    with pytest.raises(TypeError, match="apply_ is only implemented on CPU tensors"):
+        torch.ones(2, device="cuda").apply_(lambda value: value)
+    assert torch.ones(2).apply_(lambda value: value + 1).sum() == 4
 
 
 def test_default_device(cards: Any) -> None:

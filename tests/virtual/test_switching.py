@@ -20,6 +20,7 @@ OWNERS: list[Any] = [
     *(torch.nn.functional, torch.fft, torch.nested, torch.autograd, torch.autograd.Function, torch.autocast),
     *(torch.nn.parallel.comm, torch.nn.parallel._functions.Scatter, torch.backends.cudnn, torch.utils.dlpack),
     *(torch.accelerator, torch.distributed, torch.nn.parameter.UninitializedTensorMixin, torch._utils.ExceptionWrapper),
+    *(torch.cuda.memory, torch.cuda.nvtx, torch.autograd.profiler.profile, torch.utils.data.dataset),
     *(threading.Thread, torch.serialization, torch.optim.Optimizer, torch.nn.Module),
     *([torch.export] if "torch.export" in sys.modules else []),
 ]
