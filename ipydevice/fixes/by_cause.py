@@ -91,6 +91,7 @@ def left_model(ctx: Context) -> Iterator[Proposal]:
         yield from _named(ctx)
         yield from left_behind(ctx)
         return
+    yield from containers.registered(ctx)
     yield from modules.module_left_behind(ctx)
     yield from _named(ctx)
 

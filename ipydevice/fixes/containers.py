@@ -25,10 +25,17 @@ _DICT_ONLY = frozenset(["get", "setdefault", "copy", "fromkeys"])
 
 def plain_container(ctx: Context) -> Iterator[Proposal]:
     """``self.layers = []`` becomes ``nn.ModuleList()``, a dict ``nn.ModuleDict()``."""
-    for owner, attribute, held in _containers(ctx):
-        if placement.is_module(owner) and classes.all_modules(held):
-            yield from _registered(ctx, owner, attribute, held)
+    yield from registered(ctx)
     yield from module_left_behind(ctx)
+
+
+def registered(ctx: Context) -> Iterator[Proposal]:
+    """The list or dict that holds the stray module without its owner knowing becomes one of torch's."""
+    seen: set[tuple[int, str]] = set()
+    for owner, attribute, held in _containers(ctx):
+        if placement.is_module(owner) and classes.all_modules(held) and (id(owner), attribute) not in seen:
+            seen.add((id(owner), attribute))
+            yield from _registered(ctx, owner, attribute, held)
 
 
 def _containers(ctx: Context) -> Iterator[tuple[Any, str, Any]]:

@@ -13,9 +13,9 @@ from ipydevice.fixes.edits import Draft
 def node(source: Source, text: str, kind: type[ast.AST] = ast.expr) -> ast.AST:
     """The first node of the kind that is written so, in a place where it is read."""
     for found in ast.walk(source.tree):
-        if isinstance(found, kind) and source.segment(found) == text:
-            if not isinstance(getattr(found, "ctx", None), ast.Store):
-                return found
+        is_read = not isinstance(getattr(found, "ctx", None), ast.Store)
+        if isinstance(found, kind) and source.segment(found) == text and is_read:
+            return found
     raise AssertionError(f"{text!r} is not in {source.text!r}")
 
 

@@ -1,0 +1,336 @@
+"""The first fix for real failing notebooks: applied, the cell runs, also from the top, with the host's numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import shells
+import torch
+
+import ipydevice
+from ipydevice import fixes
+from ipydevice.diagnosis import Diagnosis, Fix
+
+IMPORTS = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+
+
+@dataclass
+class Notebook:
+    """Cells of which the last one fails; what the first fix adds; the name whose numbers count."""
+
+    name: str
+    cells: tuple[str, ...]
+    adds: str
+    result: str = "out"
+
+
+def run(shell: shells.Shell, cells: list[str], device: str) -> str:
+    """Runs cells up to the first that fails; its text."""
+    shell.names.setdefault("DEV", device)
+    for cell in cells:
+        torch.manual_seed(0)
+        done = shell.run(cell)
+        if done.error is not None:
+            return f"{cell}\n{type(done.error).__name__}: {done.error}"
+    return ""
+
+
+def diagnosed(cells: list[str]) -> tuple[Diagnosis, str, Any]:
+    """The diagnosis, what went wrong after the first fix, and the result's value."""
+    with ipydevice.virtual_gpus(2), shells.shell() as shell:
+        shell.run("%load_ext ipydevice")
+        assert run(shell, cells, "cuda:0"), "the notebook does not fail"
+        found = ipydevice.explain()
+        assert found is not None
+        problem = "no fix"
+        if found.fixes:
+            problem = applied(shell, cells, found.fixes[0])
+        return found, problem, None
+
+
+def applied(shell: shells.Shell, cells: list[str], fix: Fix) -> str:
+    _, rerun = fixes.apply(notebook(shell, cells), fix)
+    return run(shell, [cell["source"] for cell in rerun], "cuda:0")
+
+
+def notebook(shell: shells.Shell, cells: list[str]) -> list[dict[str, Any]]:
+    """The cells with the numbers under which they ran: the extension's loading was In [1]."""
+    return [{"cell": number, "cell_id": None, "source": source} for number, source in enumerate(cells, 2)]
+
+
+def corrected(cells: list[str], fix: Fix) -> list[str]:
+    after, _ = fixes.apply(notebook(None, cells), fix)  # type: ignore[arg-type]
+    return [cell["source"] for cell in after]
+
+
+def values(cells: list[str], device: str, name: str) -> torch.Tensor:
+    with shells.shell() as shell:
+        problem = run(shell, cells, device)
+        assert not problem, problem
+        return torch.as_tensor(shell.names[name]).detach().clone()
+
+
+NET = "net = nn.Linear(4, 2).to(DEV)\n"
+
+NOTEBOOKS = [
+    Notebook(
+        "loop_beside_a_move",
+        (
+            IMPORTS + NET + "data = [(torch.randn(3, 4), torch.tensor([0, 1, 1]))]",
+            "for x, y in data:\n    x = x.to(DEV, non_blocking=True)  # the inputs\n    out = F.cross_entropy(net(x), y)",
+        ),
+        "    y = y.to(DEV, non_blocking=True)",
+    ),
+    Notebook(
+        "loop_without_moves_moves_both",
+        (
+            IMPORTS + NET + "data = [(torch.randn(3, 4), torch.tensor([0, 1, 1]))]",
+            "for i, (x, y) in enumerate(data):\n\tlogits = net(x)\n\tout = F.cross_entropy(logits, y)",
+        ),
+        "\tx, y = x.to(DEV), y.to(DEV)",
+    ),
+    Notebook(
+        "loop_in_one_line",
+        (IMPORTS + NET + "xs = [torch.randn(3, 4)]", "for x in xs: out = net(x)"),
+        "for x in xs: x = x.to(DEV); out = net(x)",
+    ),
+    Notebook(
+        "lists_on_the_host_stay_there",
+        (
+            IMPORTS + NET + "data = [(torch.randn(3, 4), torch.tensor([0, 1, 1]))]",
+            "seen, made = [], []\n"
+            "for x, y in data:\n    made.append(net(x).cpu())\n    seen.append(y)\n"
+            "out = (torch.cat(made).argmax(1) == torch.cat(seen)).float()",
+        ),
+        "    x = x.to(DEV)",
+    ),
+    Notebook(
+        "comprehension",
+        (IMPORTS + NET + "xs = [torch.randn(3, 4)]", "out = torch.cat([net(x) for x in xs])"),
+        "out = torch.cat([net(x.to(DEV)) for x in xs])",
+    ),
+    Notebook(
+        "data_for_a_plot_is_moved_at_its_use",
+        (IMPORTS + NET + "X = torch.randn(3, 4)", "import numpy as np\nmean = np.mean(X.numpy())", "out = net(X)"),
+        "out = net(X.to(DEV))",
+    ),
+    Notebook(
+        "whole_training_data_before_the_loop",
+        (
+            IMPORTS + NET + "X, Y = torch.randn(3, 4), torch.tensor([0, 1, 1])",
+            "import numpy as np\nn = np.unique(Y.numpy()), X.numpy().mean()",
+            "for epoch in range(2):\n    out = F.cross_entropy(net(X), Y)",
+        ),
+        "X, Y = X.to(DEV), Y.to(DEV)",
+    ),
+    Notebook(
+        "factory_in_forward",
+        (
+            IMPORTS + "class Noise(nn.Module):\n    def forward(self, x):\n"
+            "        return x + 0.1 * torch.randn(x.size(0),\n                                   x.size(1),\n"
+            "                                   )",
+            "m = Noise()",
+            "out = m(torch.ones(2, 3, device=DEV))",
+        ),
+        "                                   device=x.device,",
+    ),
+    Notebook(
+        "two_factories_in_one_expression",
+        (IMPORTS + "def f(x):\n    return x * (torch.arange(3) + torch.ones(3))", "out = f(torch.ones(3, device=DEV))"),
+        "    return x * (torch.arange(3, device=x.device) + torch.ones(3, device=x.device))",
+    ),
+    Notebook(
+        "alias_of_torch",
+        ("import torch as th\ndef f(x):\n    m = th.eye(3)\n    return x @ m", "out = f(th.ones(3, 3, device=DEV))"),
+        "    m = th.eye(3, device=x.device)",
+    ),
+    Notebook(
+        "generator_keeps_its_device",
+        (
+            IMPORTS + "g = torch.Generator().manual_seed(3)\ndef f(x):\n    e = torch.randn(3, generator=g)\n    return x + e",
+            "out = f(torch.ones(3, device=DEV))",
+        ),
+        "    return x + e.to(x.device)",
+    ),
+    Notebook(
+        "hidden_states_in_a_pair",
+        (
+            IMPORTS + "class R(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.lstm = nn.LSTM(3, 4)\n    def forward(self, x):\n        h0 = torch.zeros(1, x.size(1), 4)\n"
+            "        c0 = torch.zeros(1, x.size(1), 4)\n        return self.lstm(x, (h0, c0))[0]",
+            "r = R().to(DEV)",
+            "out = r(torch.ones(2, 1, 3, device=DEV))",
+        ),
+        "        c0 = torch.zeros(1, x.size(1), 4, device=x.device)",
+    ),
+    Notebook(
+        "plain_attribute",
+        (
+            IMPORTS + "class Norm(nn.Module):\n    def __init__(self, mean):\n        super().__init__()\n"
+            "        self.mean = torch.tensor(mean)  # per channel\n    def forward(self, x):\n        return x - self.mean",
+            "norm = Norm([1., 2.]).to(DEV)",
+            "out = norm(torch.ones(3, 2, device=DEV))",
+        ),
+        '        self.register_buffer("mean", torch.tensor(mean), persistent=False)  # per channel',
+    ),
+    Notebook(
+        "two_plain_attributes_in_one_line",
+        (
+            IMPORTS + "class Norm(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.mean, self.std = torch.zeros(2), torch.ones(2)\n"
+            "    def forward(self, x):\n        return (x - self.mean) / self.std",
+            "norm = Norm().to(DEV)",
+            "out = norm(torch.ones(3, 2, device=DEV))",
+        ),
+        '        self.register_buffer("std", torch.ones(2), persistent=False)',
+    ),
+    Notebook(
+        "attributes_of_a_plain_object",
+        (
+            IMPORTS + "class Scale:\n    def __init__(self, X):\n        self.mean = X.mean(0)\n        self.std = X.std(0)\n"
+            "    def __call__(self, x):\n        return (x - self.mean) / self.std",
+            "scale = Scale(torch.randn(9, 2))",
+            "out = scale(torch.ones(3, 2, device=DEV))",
+        ),
+        "scale.mean, scale.std = scale.mean.to(DEV), scale.std.to(DEV)",
+    ),
+    Notebook(
+        "list_of_layers",
+        (
+            IMPORTS + "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.layers = [nn.Linear(4, 4) for _ in range(2)]\n"
+            "    def forward(self, x):\n        for f in self.layers: x = f(x)\n        return x",
+            "net = Net().to(DEV)",
+            "out = net(torch.ones(2, 4, device=DEV))",
+        ),
+        "        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])",
+    ),
+    Notebook(
+        "dict_of_layers_read_with_get",
+        (
+            IMPORTS + "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.heads = {'a': nn.Linear(4, 4)}\n"
+            "    def forward(self, x):\n        return self.heads.get('a')(x)",
+            "net = Net().to(DEV)",
+            "out = net(torch.ones(2, 4, device=DEV))",
+        ),
+        "        self.heads_modules = nn.ModuleList(self.heads.values())",
+    ),
+    Notebook(
+        "model_left_behind",
+        (IMPORTS + "model = nn.Sequential(\n    nn.Linear(4, 2),\n)  # small", "out = model(torch.ones(2, 4, device=DEV))"),
+        ").to(DEV)  # small",
+    ),
+    Notebook(
+        "loss_weight",
+        (
+            IMPORTS + NET + "crit = nn.CrossEntropyLoss(weight=torch.tensor([1., 2.]))",
+            "x, y = torch.ones(2, 4, device=DEV), torch.tensor([0, 1], device=DEV)",
+            "out = crit(net(x), y)",
+        ),
+        "crit = nn.CrossEntropyLoss(weight=torch.tensor([1., 2.])).to(DEV)",
+    ),
+    Notebook(
+        "layer_in_forward",
+        (
+            IMPORTS + "class Net(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.n = n\n"
+            "    def forward(self, x):\n        return nn.LayerNorm(self.n)(x)",
+            "net = Net(4).to(DEV)",
+            "out = net(torch.rand(2, 4, device=DEV))",
+        ),
+        "        self.norm = nn.LayerNorm(self.n)",
+    ),
+    Notebook(
+        "tensor_for_numpy",
+        (IMPORTS + NET, "import numpy as np\nscores = net(torch.ones(2, 4, device=DEV))", "out = np.array(scores.detach())"),
+        "out = np.array(scores.detach().cpu())",
+    ),
+    Notebook(
+        "two_tensors_for_numpy",
+        (
+            IMPORTS + NET + "with torch.no_grad(): a = net(torch.ones(2, 4, device=DEV)); b = a + 1",
+            "import numpy as np\nout = np.concatenate([a.numpy(), b.numpy()])",
+        ),
+        "out = np.concatenate([a.cpu().numpy(), b.cpu().numpy()])",
+    ),
+    Notebook(
+        "lengths",
+        (
+            IMPORTS + "from torch.nn.utils.rnn import pack_padded_sequence\nx = torch.ones(3, 2, 4, device=DEV)\n"
+            "n = torch.tensor([3, 2], device=DEV)",
+            "out = pack_padded_sequence(x, n).data",
+        ),
+        "out = pack_padded_sequence(x, n.cpu()).data",
+    ),
+    Notebook(
+        "index_into_host_data",
+        (
+            IMPORTS + "bank = torch.arange(12.).view(4, 3)\nidx = torch.tensor([0, 2], device=DEV)",
+            "rows = bank.numpy().shape",
+            "out = bank[idx]",
+        ),
+        "out = bank[idx.to(bank.device)]",
+    ),
+    Notebook(
+        "thrown_away_move",
+        (IMPORTS + NET + "x = torch.ones(2, 4)", "x.to(DEV);\nout = net(x)"),
+        "x = x.to(DEV);",
+    ),
+    Notebook(
+        "cuda_call_becomes_generic",
+        (
+            IMPORTS + "def f(x):\n    w = torch.ones(3) + 1\n    w = w.to('cuda:1')\n    return x * w",
+            "out = f(torch.ones(3, device=DEV))",
+        ),
+        "    w = w.to(x.device)",
+    ),
+    Notebook(
+        "mask_built_once",
+        (
+            IMPORTS + "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.mask = None\n"
+            "    def forward(self, x):\n        if self.mask is None:\n"
+            "            self.mask = torch.ones(x.size(1), device=x.device)\n        return x * self.mask",
+            "m = M()\nfirst = m(torch.ones(2, 3))",
+            "out = m(torch.ones(2, 3, device=DEV))",
+        ),
+        "",
+    ),
+    Notebook(
+        "magics_and_other_scripts",
+        (
+            "%pwd\n" + IMPORTS + NET,
+            "größe = torch.ones(2, 4)  # π ≈ 3\n%time ergebnis = 1\nout = net(größe); n = 'ü'",
+        ),
+        "größe = torch.ones(2, 4, device=DEV)  # π ≈ 3",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", NOTEBOOKS, ids=lambda case: case.name)
+def test_first_fix(case: Notebook) -> None:
+    cells = list(case.cells)
+    found, problem, _ = diagnosed(cells)
+    fix = found.fixes[0]
+    told = f"{found.headline}\ncause {found.cause}\nfix {fix.title} ({fix.kind})\n" + "\n".join(e.after for e in fix.edits)
+    assert not problem, f"{told}\n{problem}"
+    lines = [line for edit in fix.edits for line in edit.after.splitlines()]
+    assert case.adds in (*lines, ""), told
+    mended = corrected(cells, fix)
+    with ipydevice.virtual_gpus(2):
+        on_cards = values(mended, "cuda:0", case.result).cpu()
+    torch.testing.assert_close(on_cards, values(mended, "cpu", case.result), rtol=1e-4, atol=1e-6)
+
+
+def test_later_fixes_are_right_as_well() -> None:
+    cells = list(NOTEBOOKS[1].cells)
+    with ipydevice.virtual_gpus(2), shells.shell() as shell:
+        shell.run("%load_ext ipydevice")
+        assert run(shell, cells, "cuda:0")
+        found = ipydevice.explain()
+    assert found is not None
+    for fix in found.fixes:
+        if fix.kind == "edit":
+            with ipydevice.virtual_gpus(2):
+                values(corrected(cells, fix), "cuda:0", "out")
