@@ -8,11 +8,17 @@ costs that part of the diagnosis and a note, never the rest.
 from __future__ import annotations
 
 import os
-import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from ipydevice.cells import CellHistory
 from ipydevice.diagnosis import Diagnosis, Fix, Row
+
+if TYPE_CHECKING:
+    from ipydevice.diagnose import Analysis
+    from ipydevice.diagnose.finding import Finding
+    from ipydevice.messages import Mismatch
 
 
 def begin(
@@ -28,39 +34,32 @@ def begin(
     return PostMortem(raised, mismatch, history or CellHistory(), namespace)
 
 
-def explain(
-    exc: BaseException | None = None, history: CellHistory | None = None, namespace: dict[str, Any] | None = None
-) -> Diagnosis | None:
-    """The Diagnosis of an exception (default: the last one shown); None when it is no device error."""
-    if exc is None:
-        exc = getattr(sys, "last_value", None)
-    started = begin(exc, history, namespace) if exc is not None else None
-    return started.finish() if started is not None else None
-
-
 class PostMortem:
     """One device error being examined. Holds frames and tensors until `finish`; drop it afterwards."""
 
     def __init__(
-        self, exc: BaseException, mismatch: Any, history: CellHistory, namespace: dict[str, Any] | None
+        self, exc: BaseException, mismatch: Mismatch, history: CellHistory, namespace: dict[str, Any] | None
     ) -> None:
         from ipydevice.diagnose import Analysis
 
-        if namespace is None:
-            namespace = _module_namespace(exc)
         self._mismatch = mismatch
         self._notes: list[str] = []
-        self._analysis: Analysis | None = Analysis(exc.__traceback__, mismatch, history, namespace)
-        self._finding: Any = None
-        try:
-            self._analysis.find_culprit()
-            self._finding = self._analysis.finding()
-        except Exception as error:
-            self._failed("naming the culprit", error)
+        self._analysis: Analysis | None = None
+        self._finding: Finding | None = None
+        with self._stage("reading the frames"):
+            if namespace is None:
+                namespace = _module_namespace(exc)
+            self._analysis = Analysis(exc.__traceback__, mismatch, history, namespace)
+        with self._stage("naming the culprit"):
+            if self._analysis is not None:
+                self._analysis.find_culprit()
+        with self._stage("telling the cause"):
+            if self._analysis is not None:
+                self._finding = self._analysis.finding()
 
     @property
-    def finding(self) -> Any:
-        """What is known so far, with live objects in it (`diagnose.finding.Finding`); None after `finish`."""
+    def finding(self) -> Finding | None:
+        """What is known so far, with live objects in it; None after `finish`. A check needs them to repair the call."""
         return self._finding
 
     @property
@@ -79,34 +78,37 @@ class PostMortem:
         try:
             if self._finding is None:
                 return describe_text(self._mismatch, self._notes)
-            fixes = self._fixes()
-            rows = self._rows()
-            return describe(self._finding, fixes, rows, self._notes)
+            return describe(self._finding, self._fixes(), self._rows(), self._notes)
         finally:
             self._analysis = self._finding = None
 
     def _fixes(self) -> list[Fix]:
         from ipydevice import fixes
 
-        try:
-            return fixes.propose(self._finding)
-        except Exception as error:
-            self._failed("looking for fixes", error)
-            return []
+        assert self._finding is not None
+        found: list[Fix] = []
+        with self._stage("looking for fixes"):
+            found = fixes.propose(self._finding)
+        return found
 
     def _rows(self) -> list[Row]:
         from ipydevice.diagnose.table import rows_of
 
-        try:
-            return rows_of(self._analysis.frames) if self._analysis is not None else []
-        except Exception as error:
-            self._failed("listing the frames", error)
-            return []
+        assert self._analysis is not None
+        rows: list[Row] = []
+        with self._stage("listing the frames"):
+            rows = rows_of(self._analysis.frames)
+        return rows
 
-    def _failed(self, stage: str, error: Exception) -> None:
-        if os.environ.get("IPYDEVICE_DEBUG"):
-            raise error
-        self._notes.append(f"ipydevice failed while {stage} ({type(error).__name__}); the rest stands")
+    @contextmanager
+    def _stage(self, doing: str) -> Iterator[None]:
+        """What fails inside costs this stage and leaves a note; IPYDEVICE_DEBUG=1 raises it instead."""
+        try:
+            yield
+        except Exception as error:  # whatever it is, the user's error comes first
+            if os.environ.get("IPYDEVICE_DEBUG"):
+                raise
+            self._notes.append(f"ipydevice failed while {doing} ({type(error).__name__}); the rest stands")
 
 
 def _module_namespace(exc: BaseException) -> dict[str, Any]:

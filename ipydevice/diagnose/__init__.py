@@ -105,6 +105,7 @@ class Analysis:
             attribute=attribute,
             via=via,
             path=self._path(candidate),
+            role=self.choice.role,
         )
 
     def _path(self, candidate: Candidate) -> str | None:

@@ -63,8 +63,7 @@ def _one_up(stray: Candidate, users: list[Frame], frames: list[Frame], tracer: T
     matched = [c for c in outside if c.known and wanted is not None and placement.same(c.value, wanted)]
     exact = [c for c in matched if c.value is wanted] or matched
     if exact:
-        best = min(exact, key=lambda c: (len(c.member), c.role == "callee"))
-        return best
+        return min(exact, key=lambda c: (len(c.member), c.role == "callee"))
     given = tracer.argument_in_caller(frame, function, root.id) if stray.node is root else None
     if given is not None:
         return Candidate(caller, given[1], "", stray.device, value=stray.value, known=stray.known, result=True)

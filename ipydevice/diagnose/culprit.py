@@ -34,6 +34,7 @@ class Choice:
     met: list[Candidate] = field(default_factory=list)  # on the failing line
     chain: list[Step] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
+    role: str = ""  # the stray's part in the failing call
     margin: float = 0.0  # how far the stray's weight is above the best of the other side
     host_required: bool = False
 
@@ -41,7 +42,7 @@ class Choice:
 def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice:
     """Find the stray among what met in the innermost frame of the user's, then follow it outwards."""
     users = [frame for frame in frames if frame.is_user]
-    if not users:
+    if not users or mismatch.kind == "availability":
         return Choice()
     frame = users[-1]
     at = frames.index(frame)
@@ -52,7 +53,7 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice:
     choice = Choice(met=met)
     sides = _sides(met, inside, mismatch)
     if mismatch.family == "numpy" or mismatch.host_required:
-        _choose_for_host(choice, sides, mismatch, below)
+        _choose_for_host(choice, mismatch, below)
     elif mismatch.family == "generator":
         _choose_generator(choice, met)
     elif len(sides) > 1:
@@ -60,6 +61,7 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice:
     elif sides:
         _choose_only_side(choice, sides, mismatch)
     if choice.stray is not None:
+        choice.role = choice.stray.role
         choice.stray = climb.outwards(choice.stray, frames, tracer)
         choice.chain = _chain(choice.stray, tracer)
     return choice
@@ -126,11 +128,9 @@ def _is_among(device: str, devices: list[str]) -> bool:
     return any(device == name or (":" not in name and device.split(":")[0] == name) for name in devices)
 
 
-def _choose_for_host(
-    choice: Choice, sides: dict[str, list[Candidate]], mismatch: Mismatch, below: Frame | None
-) -> None:
+def _choose_for_host(choice: Choice, mismatch: Mismatch, below: Frame | None) -> None:
     """A rule wants the host: numpy, ``lengths``. The stray is what is not there."""
-    away = [candidate for device, side in sides.items() if device != HOST for candidate in side]
+    away = [candidate for candidate in choice.met if candidate.device not in (None, HOST)]
     if not away:
         return
     named = below.frame.f_locals.get(mismatch.host_required or "") if below is not None else None
@@ -138,7 +138,10 @@ def _choose_for_host(
     fitting = fitting or [c for c in away if c.role == mismatch.host_required]
     if mismatch.host_required == "lengths" and not fitting:
         fitting = away[1:]
-    choice.stray = (fitting or away)[0]
+    found = (fitting or away)[0]
+    if found.within is not None:
+        found = replace(found, node=found.within, known=False, value=None, result=True, within=None)
+    choice.stray = found
     choice.host_required = True
     choice.margin = 10.0
 

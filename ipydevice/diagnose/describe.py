@@ -43,7 +43,7 @@ def describe(finding: Finding, fixes: list[Fix], rows: list[Row], notes: list[st
         fixes=tuple(fixes),
         placements=tuple(rows[:MOST_ROWS]),
         placements_left=max(0, len(rows) - MOST_ROWS),
-        notes=tuple([*([f"Not your code: {finding.library}"] if finding.library else []), *notes, *_twins(finding)]),
+        notes=(*([f"Not your code: {finding.library}"] if finding.library else []), *notes, *_twins(finding)),
     )
 
 
@@ -66,7 +66,7 @@ def describe_text(mismatch: Mismatch, notes: list[str]) -> Diagnosis:
         failed=failed,
         cause="no_accelerator" if mismatch.kind == "availability" else "unknown",
         explanation=EXPLANATIONS["no_accelerator"] if mismatch.kind == "availability" else mismatch.meaning,
-        notes=tuple([*mismatch.unknown, *notes]),
+        notes=(*mismatch.unknown, *notes),
     )
 
 
@@ -116,7 +116,7 @@ def _subject_of_stray(stray: Stray) -> Subject:
 
 def _other(finding: Finding) -> Subject | None:
     other = finding.other
-    if finding.host_required or finding.mismatch.family == "generator" and other is None:
+    if finding.host_required or (finding.mismatch.family == "generator" and other is None):
         return Subject(expression="the host", device="cpu (required)", kind="rule", place=place(finding.failed))
     if other is None or other.device is None:
         return None

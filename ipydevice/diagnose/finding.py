@@ -77,6 +77,7 @@ class Stray:
     attribute: str = ""  # its name or path in the owner: "pe", "weight", "heads['age']"
     via: str = ""  # how the owner holds it: parameter, buffer, module, attribute, item, state
     path: str | None = None
+    role: str = ""  # its part in the failing call: "index", "target", "left", ...
 
     @property
     def expression(self) -> str:

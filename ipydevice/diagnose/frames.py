@@ -130,7 +130,10 @@ def _span(code: CodeType, lasti: int) -> Span | None:
     if found is None or any(part is None for part in found):
         return None
     line, end_line, column, end_column = found
-    assert line is not None and end_line is not None and column is not None and end_column is not None
+    assert line is not None
+    assert end_line is not None
+    assert column is not None
+    assert end_column is not None
     return line, end_line, column, end_column
 
 

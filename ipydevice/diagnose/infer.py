@@ -60,7 +60,7 @@ def accelerator() -> str:
     try:
         found = torch.accelerator.current_accelerator()  # type: ignore[union-attr]  # since torch 2.6
         return "cuda" if found is None else str(found.type)
-    except Exception:
+    except (AttributeError, RuntimeError):
         return "cuda"
 
 
@@ -77,7 +77,7 @@ def default_device() -> str:
     torch = sys.modules.get("torch")
     try:
         return with_index(str(torch.get_default_device()))  # type: ignore[union-attr]
-    except Exception:
+    except (AttributeError, RuntimeError):
         return "cpu"
 
 

@@ -19,7 +19,7 @@ from ipydevice.diagnose import locate
 from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.frames import Frame
-from ipydevice.diagnose.infer import VIEWS, device, moved_to
+from ipydevice.diagnose.infer import FACTORIES, LIKES, VIEWS, call_name, device, moved_to
 from ipydevice.diagnose.source import Source
 from ipydevice.placement.kinds import is_a
 
@@ -42,6 +42,7 @@ class Candidate:
     attribute: str = ""
     root: Any = None  # the live object that `node` denotes, when `member` is not empty
     result: bool = False  # the node is a call or operation whose result is kept nowhere
+    within: ast.expr | None = None  # the intermediate result that it is an ingredient of
     elsewhere: Source | None = None  # the text of the node, where no live frame runs it
 
     @property
@@ -65,16 +66,18 @@ def candidates(frame: Frame, below: Frame | None) -> list[Candidate]:
     if source is None or frame.node is None:
         return []
     node = locate.store_statement(source, frame.node)
-    passed = passed_values(node, frame, below) if below is not None else {}
+    given = passed_values(node, frame, below) if below is not None else {}
+    passed = {expr: live for expr, (_, live) in given.items()}
     found: list[Candidate] = []
     for expr, role in locate.operands(node):
-        found += _expand(frame, expr, role, passed)
+        name, _ = given.get(expr, (role, None))
+        found += _expand(frame, expr, role if role in ("callee", "receiver") else name, passed)
     return found
 
 
 def _expand(frame: Frame, expr: ast.expr, role: str, passed: dict[ast.expr, Any]) -> list[Candidate]:
     match expr:
-        case ast.Starred(value=inner) | ast.NamedExpr(value=inner) if value(inner, frame.scope) is MISSING:
+        case ast.Starred(value=inner) | ast.NamedExpr(value=inner):
             return _expand(frame, inner, role, passed)
         case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
             return [found for part in parts for found in _expand(frame, part, role, passed)]
@@ -120,6 +123,8 @@ def _ingredients(frame: Frame, expr: ast.expr, role: str, where: str | None) -> 
             if moved_to(expr, frame.scope) is not None:
                 return []
             parts = [receiver, *expr.args]
+        case ast.Call(args=args) if call_name(expr, frame.scope) not in ("", "load", *FACTORIES, *LIKES):
+            parts = args
         case _:
             return []
     found = [c for part in parts for c in _expand(frame, part, role, {}) if c.device is not None]
@@ -127,12 +132,12 @@ def _ingredients(frame: Frame, expr: ast.expr, role: str, where: str | None) -> 
     named = [c for c in found if c.known and placement.is_tensor(c.value) and c not in numbers]
     if not named or any(c.result for c in found) or {c.device for c in named} != {where or named[0].device}:
         return []
-    return named
+    return [replace(candidate, within=expr) for candidate in named]
 
 
 def _is_tensor_expression(expr: ast.expr, scope: Scope) -> bool:
     live = value(view_of(expr), scope)
-    return placement.is_tensor(live) or isinstance(expr, (ast.BinOp, ast.Call)) and device(expr, scope) is not None
+    return placement.is_tensor(live) or (isinstance(expr, (ast.BinOp, ast.Call)) and device(expr, scope) is not None)
 
 
 def view_of(expr: ast.expr) -> ast.expr:
@@ -180,8 +185,8 @@ def _inside(frame: Frame, expr: ast.expr, role: str, live: Any) -> Iterator[Cand
         )
 
 
-def passed_values(node: ast.AST, frame: Frame, below: Frame) -> dict[ast.expr, Any]:
-    """Values of a call's arguments, read from the parameters of the frame that it entered.
+def passed_values(node: ast.AST, frame: Frame, below: Frame) -> dict[ast.expr, tuple[str, Any]]:
+    """A call's arguments by parameter name, with their values from the frame that it entered.
 
     This tells the value of an argument that has no name: ``window=torch.hann_window(n)``.
     """
@@ -198,23 +203,25 @@ def passed_values(node: ast.AST, frame: Frame, below: Frame) -> dict[ast.expr, A
     rest = held.get(names[code.co_argcount + code.co_kwonlyargcount], ()) if code.co_flags & inspect.CO_VARARGS else ()
     extra_at = code.co_argcount + code.co_kwonlyargcount + (1 if code.co_flags & inspect.CO_VARARGS else 0)
     extra = held.get(names[extra_at], {}) if code.co_flags & inspect.CO_VARKEYWORDS else {}
-    told: dict[ast.expr, Any] = {}
+    told: dict[ast.expr, tuple[str, Any]] = {}
     takes = positional[bound:]
     for position, arg in enumerate(call.args):
         if isinstance(arg, ast.Starred):
             break
         if position < len(takes):
-            told[arg] = held.get(takes[position], MISSING)
+            told[arg] = takes[position], held.get(takes[position], MISSING)
         elif type(rest) is tuple and position - len(takes) < len(rest):
-            told[arg] = rest[position - len(takes)]
+            told[arg] = str(position), rest[position - len(takes)]
     for kw in call.keywords:
+        if kw.arg is None:
+            continue
         if kw.arg in held:
-            told[kw.value] = held[kw.arg]
-        elif kw.arg is not None and type(extra) is dict and kw.arg in extra:
-            told[kw.value] = extra[kw.arg]
+            told[kw.value] = kw.arg, held[kw.arg]
+        elif type(extra) is dict and kw.arg in extra:
+            told[kw.value] = kw.arg, extra[kw.arg]
     if bound and positional and not isinstance(call.func, ast.Attribute):
-        told[call.func] = held.get(positional[0], MISSING)
-    return {expr: live for expr, live in told.items() if live is not MISSING}
+        told[call.func] = "callee", held.get(positional[0], MISSING)
+    return {expr: item for expr, item in told.items() if item[1] is not MISSING}
 
 
 def library_operands(frames: list[Frame]) -> list[tuple[str, Any]]:

@@ -68,8 +68,9 @@ class Tracer:
                 return self._of_attribute(site, node)
             case ast.Call():
                 return self._of_call(site, node, stray_device)
-            case ast.BinOp():
-                side = self._guilty_side(site, (node.left, node.right), stray_device)
+            case ast.BinOp() | ast.Compare():
+                others = [node.right] if isinstance(node, ast.BinOp) else node.comparators
+                side = self._guilty_side(site, (node.left, *others), stray_device)
                 return None if side is None else self._step(Site(site.source, side, site.frame), stray_device)
             case ast.NamedExpr():
                 return Step("assignment", Site(site.source, node, site.frame), node.value)
@@ -82,7 +83,10 @@ class Tracer:
 
     def _guilty_side(self, site: Site, sides: tuple[ast.expr, ...], stray_device: str | None) -> ast.expr | None:
         scope = self.scope(site)
-        return next((side for side in sides if stray_device and device(side, scope) == stray_device), None)
+        found = next((side for side in sides if stray_device and device(side, scope) == stray_device), None)
+        if found is None and site.frame is None:  # its names are gone: all sides were where the result was
+            found = next((side for side in sides if not isinstance(side, ast.Constant)), None)
+        return found
 
     def _of_name(self, site: Site, node: ast.Name) -> Step | None:
         source, name = site.source, node.id
@@ -358,6 +362,8 @@ class Tracer:
             if node.func.attr in ("to", "cuda", "cpu", "to_empty"):
                 return None
             receiver = device(node.func.value, scope)
+            if receiver is None and site.frame is None and isinstance(node.func.value, (ast.BinOp, ast.Call, ast.Name)):
+                return self._step(Site(site.source, node.func.value, None), stray_device)
             if (
                 receiver is not None
                 and receiver == stray_device

@@ -7,12 +7,12 @@ import re
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose import bindings, holders
+from ipydevice.diagnose import bindings, holders, locate
 from ipydevice.diagnose.culprit import Choice
-from ipydevice.diagnose.evaluate import value
+from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.diagnose.frames import Frame
-from ipydevice.diagnose.infer import device_name, keyword, moved_to
+from ipydevice.diagnose.frames import Frame, is_library
+from ipydevice.diagnose.infer import device_name, keyword, moved_to, with_index
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.source import Source
@@ -30,9 +30,59 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice | 
     loader = _loader_in(frames)
     if loader is not None:
         return _loader(loader, frames, mismatch, tracer)
+    if mismatch.frames:
+        return _elsewhere(frames, mismatch, tracer)
     function = re.search(r"Function (\w+?)Backward returned an invalid gradient", mismatch.text)
     if function is not None:
         return _custom_function(frames, function.group(1), mismatch, tracer)
+    return None
+
+
+def _elsewhere(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice | None:
+    """Raised in a replica or worker, whose traceback came as text: what its line reads of a live object's state."""
+    for text in reversed(mismatch.frames):
+        source = tracer.sources.of_code_file(text.file) if not is_library(text.file) else None
+        if source is None:
+            continue
+        node = locate.running(source, text.line, None)
+        cls = source.class_of(node) if node is not None else None
+        owner = _instance_in(frames, cls.name) if cls is not None else None
+        if node is None or owner is None:
+            return None
+        scope = Scope({"self": owner}, tracer.namespace)
+        frame = [frame for frame in frames if frame.is_user][-1]
+        for expr in (part for part in ast.walk(node) if isinstance(part, ast.Attribute)):
+            kept = value(expr, scope)
+            via = next((member.via for member in placement.members(owner) if member.value is kept), "")
+            tensor = (
+                next((found.value for found in placement.walk(kept, limit=1)), None) if kept is not MISSING else None
+            )
+            if via != "attribute" or tensor is None or placement.is_module(kept):
+                continue
+            device = placement.device_of(tensor)
+            stray = Candidate(frame, expr, "", device, value=tensor, known=True, via=via, owner=owner, elsewhere=source)
+            step = tracer.of_attribute_of(owner, expr.attr)
+            fact = f"{ast.unparse(expr)} is a plain attribute: replicas share it, they get no copy of their own"
+            return Choice(stray, None, [stray], [step] if step is not None else [], evidence=[fact], margin=1.0)
+    return None
+
+
+def _instance_in(frames: list[Frame], name: str) -> Any:
+    """The live object of a class of this name in what the user's line works with."""
+    frame = [frame for frame in frames if frame.is_user][-1]
+    for expr in _expressions(frame):
+        live = value(expr, frame.scope)
+        if live is MISSING:
+            continue
+        queue = [live]
+        for _ in range(500):
+            if not queue:
+                break
+            here = queue.pop(0)
+            if type(here).__name__ == name:
+                return here
+            if placement.is_module(here) or placement.kind_of(here) in ("loader", "dataset"):
+                queue += [member.value for member in placement.members(here) if not placement.is_tensor(member.value)]
     return None
 
 
@@ -136,7 +186,7 @@ def _loader(iterator: Any, frames: list[Frame], mismatch: Mismatch, tracer: Trac
     if mismatch.family == "generator":
         device = mismatch.argument_device or (mismatch.devices[-1] if mismatch.devices else None)
         return Choice(Candidate(frame, node, "value", device), None, [], [], evidence=evidence, margin=1.0)
-    away = next((name for name in mismatch.devices if name not in ("cpu", "meta")), None)
+    away = next((with_index(name) for name in mismatch.devices if name not in ("cpu", "meta")), None)
     for live in (held.get("_dataset"), held.get("_collate_fn")):
         made = _made_on_accelerator(live, tracer)
         if made is not None:

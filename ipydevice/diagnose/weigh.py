@@ -49,6 +49,8 @@ def weight(
             weight -= 3.0  # between two cards parameters are at home and activations travel
     elif not candidate.member:
         weight += _weight_of_history(candidate, tracer, facts)
+        if HOST not in {other.device for other in everyone}:
+            weight -= _when_made(candidate, tracer) / 1000  # the flow is where the latest value is
     return weight, facts
 
 
@@ -150,6 +152,14 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
     if chain and chain[-1].how == "loop":
         return 0.5
     return 0.0
+
+
+def _when_made(candidate: Candidate, tracer: Tracer) -> int:
+    """The line that made it, where that is in the same function; else 0."""
+    chain = tracer.trace(candidate.site, candidate.device)
+    if not chain or chain[0].site.source is not candidate.source or chain[0].how != "assignment":
+        return 0
+    return int(getattr(chain[0].site.node, "lineno", 0))
 
 
 def is_literal_device(call: ast.Call) -> bool:

@@ -10,6 +10,8 @@ from ipydevice.diagnose.causes.passed import default_device
 
 def by_message(facts: Facts) -> str | None:
     mismatch = facts.finding.mismatch
+    if "DataLoader" in (mismatch.wrapped_in or "") or "fork" in mismatch.text:
+        return "cuda_in_dataset"
     if facts.device == "meta":
         return "meta_not_materialized"
     if mismatch.kind == "availability":
@@ -17,8 +19,6 @@ def by_message(facts: Facts) -> str | None:
     wrapped = mismatch.wrapped_in or ""
     if "replica" in wrapped:
         return "dp_replica_state"
-    if "DataLoader" in wrapped or "fork" in mismatch.text:
-        return "cuda_in_dataset"
     if mismatch.kind == "meta":
         return "meta_not_materialized"
     if mismatch.family == "numpy":

@@ -55,9 +55,9 @@ def module(facts: Facts) -> str | None:
     if isinstance(node, ast.Call):
         return "module_built_in_forward"
     chain = finding.chain
-    if chain and chain[-1].value is not None and _is_in_method_called_forward(chain[-1].site):
-        if isinstance(chain[-1].value, ast.Call) and chain[-1].how == "assignment":
-            return "module_built_in_forward"
+    made = chain[-1] if chain and chain[-1].how == "assignment" else None
+    if made is not None and isinstance(made.value, ast.Call) and _is_in_method_called_forward(made.site):
+        return "module_built_in_forward"
     for outer, inner in zip(facts.owners, facts.owners[1:], strict=False):
         if placement.is_module(outer.value) and inner.via == "attribute" and holders.is_container(inner.value):
             return "module_in_plain_container"
@@ -72,9 +72,8 @@ def module(facts: Facts) -> str | None:
     if _moved_by_framework(facts):
         return "framework_moved_model"
     root = facts.owners[0].value if facts.owners else None
-    if len(facts.owners) > 1 and placement.is_module(facts.owners[-2].value):
-        if _added_after_move(facts):
-            return "module_added_after_move"
+    if len(facts.owners) > 1 and placement.is_module(facts.owners[-2].value) and _added_after_move(facts):
+        return "module_added_after_move"
     del root
     return "model_not_moved"
 

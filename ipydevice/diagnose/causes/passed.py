@@ -10,10 +10,10 @@ from ipydevice.diagnose import bindings
 from ipydevice.diagnose.causes.facts import HIDDEN, LABELS, Facts, is_user_object
 from ipydevice.diagnose.evaluate import MISSING, value
 from ipydevice.diagnose.finding import Finding, Site
-from ipydevice.diagnose.infer import FACTORIES, LIKES, call_name, keyword, moved_to
+from ipydevice.diagnose.infer import FACTORIES, LIKES, call_name, device_name, keyword, moved_to
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.source import Source
-from ipydevice.diagnose.weigh import is_literal_device
+from ipydevice.diagnose.weigh import HOST, is_literal_device
 
 
 def discarded(facts: Facts) -> str | None:
@@ -97,11 +97,23 @@ def hardcoded(facts: Facts) -> str | None:
                 return "hardcoded_device"
             return None
         explicit = keyword(call, "device")
-        if isinstance(explicit, ast.Constant) and explicit.value is not None:
+        if explicit is not None and _is_constant(explicit, site, facts):
             return "hardcoded_device"
         if isinstance(call.func, ast.Attribute) and call.func.attr == "type_as":
             return "hardcoded_device"
     return None
+
+
+def _is_constant(given: ast.expr, site: Site, facts: Facts) -> bool:
+    """Whether a device, followed to where it was set, is one that the code names: ``torch.device("cuda")``."""
+    ends = [given] + [
+        step.value for step in facts.tracer.trace(Site(site.source, given, site.frame)) if step.value is not None
+    ]
+    return any(
+        isinstance(node, ast.Constant) and isinstance(node.value, str) and device_name(node.value.lower()) is not None
+        for node in ast.walk(ends[-1])
+        if not (isinstance(ends[-1], ast.Call) and "is_available" in ast.unparse(ends[-1]) and facts.device == HOST)
+    )
 
 
 def checkpoint(facts: Facts) -> str | None:
@@ -125,6 +137,10 @@ def split_model(facts: Facts) -> str | None:
         live = value(call.func, scope)
         if placement.is_module(live):
             return "model_split_multi_gpu"
+    frame = finding.failed.frame
+    me = frame.f_locals.get("self") if frame is not None else None
+    if placement.is_module(me) and {facts.device, finding.target} <= set(placement.devices_of(me)):
+        return "model_split_multi_gpu"
     return None
 
 
@@ -147,7 +163,8 @@ def collection(facts: Facts) -> str | None:
     op = finding.mismatch.op or ""
     if finding.mismatch.argument == "tensors" or op in ("cat", "stack"):
         on_target = [o for o in finding.operands if o.device == finding.target]
-        if len(finding.operands) > 1 and on_target:
+        listed = finding.stray is not None and isinstance(finding.stray.site.node, (ast.ListComp, ast.GeneratorExp))
+        if (len(finding.operands) > 1 and on_target) or listed:
             return "stray_in_collection"
     return None
 
@@ -175,8 +192,7 @@ def index(facts: Facts) -> str | None:
         return None
     if finding.mismatch.op == "index_select" and any(o.kind == "module" for o in finding.operands):
         return None  # an embedding: its ids are an input like any other
-    role = next((o.role for o in finding.operands if o.site is not None and o.site.node is finding.stray.site.node), "")
-    is_index = role in ("index", "indices") or (
+    is_index = finding.stray.role in ("index", "indices") or (
         finding.mismatch.argument == "index" and finding.mismatch.argument_device == facts.device
     )
     return "index_device" if is_index else None
@@ -217,13 +233,12 @@ def library_result(facts: Facts) -> str | None:
             continue
         scope = facts.tracer.scope(site)
         name = call_name(node, scope)
-        if name == "from_numpy" or (
-            name in ("tensor", "as_tensor") and node.args and _is_foreign(node.args[0], facts, site)
-        ):
+        if step is not None and step.how == "loop":
+            return None  # out of a loader: an input like any other
+        if name in ("from_numpy", "tensor", "as_tensor") and node.args and _is_foreign(node.args[0], facts, site):
             return "library_returns_cpu"
         if not name and _is_foreign(node, facts, site):
             return "library_returns_cpu"
-        del step
     return None
 
 
