@@ -13,10 +13,19 @@ _SHOWN = ("torch", "ipython", "ipykernel", "ipywidgets", "anywidget", "jupyterla
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the versions at hand. Returns 1 where ipydevice cannot work with them."""
+    """Print the versions at hand. Returns 1 where ipydevice cannot work with them.
+
+    ``checkpoint FILE...`` tells instead what checkpoint files hold, without loading them.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["checkpoint"]:
+        from ipydevice import checkpoint
+
+        return checkpoint.main(given[1:])
     parser = argparse.ArgumentParser(
         prog="python -m ipydevice",
-        description="The versions at hand. In a notebook: %load_ext ipydevice. In a script: ipydevice.explain().",
+        description="The versions at hand. In a notebook: %load_ext ipydevice. In a script: ipydevice.explain(). "
+        "Checkpoint files: ipydevice checkpoint FILE...",
     )
     parser.add_argument("--version", action="version", version=f"ipydevice {ipydevice.__version__}")
     parser.parse_args(arguments)

@@ -166,11 +166,14 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The rows of a namespace, with bytes by device."""
+    """The rows of a namespace or of a checkpoint file, with bytes by device."""
 
     rows: tuple[Row, ...] = ()
     bytes_by_device: dict[str, int] = field(default_factory=dict)
     left: int = 0  # rows not listed, beyond the limit
+    title: str = ""  # "model.pt: 12 tensors"; by default the number of names
+    notes: tuple[tuple[str, str], ...] = ()  # labelled sentences above the rows
+    fixes: tuple[Fix, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         plain: dict[str, Any] = _plain(self)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from ipydevice.diagnosis import Inventory, Row
 from ipydevice.show import quantities
-from ipydevice.show.panel import entry
-from ipydevice.show.tree import Bar, Bars, Block, Entry, Heading, Panel, Table
+from ipydevice.show.panel import entry, option
+from ipydevice.show.tree import Bar, Bars, Block, Entry, Heading, Options, Panel, Remark, Table
 
 # With more names than this, what lies inside modules and containers is folded at first.
 OPEN_AT_MOST = 40
@@ -21,14 +21,20 @@ def of_inventory(inventory: Inventory) -> Panel:
 
 def _blocks(inventory: Inventory) -> Iterator[Block]:
     total = len(inventory.rows) + inventory.left
-    if not total:
+    if not total and not inventory.title:
         yield Heading("no tensor, module or optimizer in this workspace", tone="plain")
         return
     odd = sum(bool(row.odd) for row in inventory.rows)
     said = f", {odd:,} odd" if odd else ""
-    yield Heading(f"{quantities.plural(total, 'name')} with a device{said}", tone="plain")
+    yield Heading(inventory.title or f"{quantities.plural(total, 'name')} with a device{said}", tone="plain")
     if inventory.bytes_by_device:
         yield _bars(inventory.bytes_by_device)
+    for label, text in inventory.notes:
+        yield Remark(label, text)
+    if inventory.fixes:
+        yield Options(tuple(option(number, fix) for number, fix in enumerate(inventory.fixes, 1)))
+    if not total:
+        return
     yield Table(
         quantities.by_device(row.device for row in inventory.rows),
         tuple(_nested(inventory.rows)),

@@ -1,0 +1,60 @@
+"""Checkpoint files: where their tensors were saved from, and what loading would do on this machine.
+
+Nothing is unpickled and no tensor's data is read: the directory of the zip file and the
+opcodes of its pickle tell all of it, so a hostile file is listed and never run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ipydevice.diagnosis import Inventory
+
+ENDINGS = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".pkl", ".pickle", ".tar", ".index.json")
+
+__all__ = ["ENDINGS", "is_name_of_one", "main", "read"]
+
+
+def read(path: str | os.PathLike[str]) -> Inventory:
+    """What a checkpoint file holds, as the table that `ipydevice.inventory()` gives of a workspace.
+
+    Reads files of `torch.save` (zip, and legacy before PyTorch 1.6), TorchScript, safetensors and
+    ``*.index.json`` of sharded checkpoints.
+
+    Raises:
+        OSError: the file is not there or may not be read.
+        ValueError: it is no checkpoint; the text says what was looked for.
+    """
+    from ipydevice.checkpoint import formats, report
+
+    return report.inventory_of(formats.read(path))
+
+
+def is_name_of_one(name: str) -> bool:
+    """Whether a text looks like the name of a checkpoint file that is there."""
+    return name.endswith(ENDINGS) and os.path.isfile(os.path.expanduser(name))
+
+
+def main(paths: Sequence[str | os.PathLike[str]]) -> int:
+    """Print what the files hold. Returns 0, 1 where a file cannot be read, 2 where none is given."""
+    from ipydevice import show
+    from ipydevice.show.front_end import printable
+
+    if not paths:
+        print("ipydevice checkpoint: give a file, such as model.pt", file=sys.stderr)
+        return 2
+    failed = 0
+    for path in paths:
+        try:
+            text = show.text(read(path))
+        except (OSError, ValueError) as error:
+            failed = 1
+            reason = f"{path}: {error.strerror}" if isinstance(error, OSError) and error.strerror else error
+            print(f"ipydevice checkpoint: {reason}", file=sys.stderr)
+            continue
+        print(printable(text, sys.stdout))
+    return failed
