@@ -79,7 +79,7 @@ class VirtualDevices(_Mode):  # type: ignore[misc]
         if isinstance(out, Tensor):
             try:
                 storage: Any = storage_of(out)
-                if storage._virtual_device is None and out is not args[0]:  # `set_` leaves its own storage behind
+                if storage._virtual_device is None and not (args and out is args[0]):  # `set_` brings its storage along
                     tag_storage(storage, first)
             except (NotImplementedError, RuntimeError):
                 tag(out, first)
@@ -171,20 +171,16 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 def _foreach(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The lists may span devices, each position must not: the slow path of ForeachOpsKernels.cpp."""
+    """The lists may span devices, each position must not: the slow path of ForeachOpsKernels.cpp, one by one."""
     values = (*args, *kwargs.values())
     lists = [value for value in values if isinstance(value, list | tuple) and value and isinstance(value[0], Tensor)]
     if "copy" not in func._schema.name:
-        for row in zip(*lists, strict=False):
-            devices = [
-                device
-                for tensor in row
-                if (device := ruled_device(tensor)) is not None and not (tensor.dim() == 0 and device == CPU)
-            ]
-            for device in devices:
-                if device != devices[0]:
-                    common = next(each for each in devices if each != CPU)
-                    raise texts.two_devices(common, next(each for each in devices if each != common))
+        for position, row in enumerate(zip(*lists, strict=False)):
+            error = _row_error(row)
+            if error is not None:
+                if position and func._schema.name.endswith("_"):
+                    _before(func, args, kwargs, position, len(lists[0]))
+                raise error
     out = func(*args, **kwargs)
     if isinstance(out, list | tuple):
         for tensor, source in zip(out, lists[0], strict=False):
@@ -193,3 +189,24 @@ def _foreach(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 if place is not None:
                     tag(tensor, place)
     return out
+
+
+def _row_error(row: tuple[Any, ...]) -> RuntimeError | None:
+    devices = [
+        device
+        for tensor in row
+        if (device := ruled_device(tensor)) is not None and not (tensor.dim() == 0 and device == CPU)
+    ]
+    if all(device == devices[0] for device in devices):
+        return None
+    common = next(device for device in devices if device != CPU)
+    return texts.two_devices(common, next(device for device in devices if device != common))
+
+
+def _before(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], position: int, length: int) -> None:
+    """An in-place call has done its work on the positions before the one that fails."""
+
+    def cut(value: Any) -> Any:
+        return value[:position] if isinstance(value, list | tuple) and len(value) == length else value
+
+    func(*map(cut, args), **{name: cut(value) for name, value in kwargs.items()})

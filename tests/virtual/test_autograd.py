@@ -162,14 +162,17 @@ class TestAfterAFailedStep:
         assert torch.equal(before[1], model.bias)
 
     def test_lists(self, cards: Any) -> None:
+        """adam.py counts all steps of a card, then averages position by position (ForeachOpsKernels.cpp)."""
         model, optimizer = self._failing()
         before = [p.detach().clone() for p in model.parameters()]
+        averages = [optimizer.state[p]["exp_avg"].clone() for p in model.parameters()]
         with pytest.raises(RuntimeError, match="cuda:0 and cpu"):
             optimizer.step()
         assert torch.equal(before[0], model.weight)
         assert torch.equal(before[1], model.bias)
-        state = optimizer.state[model.bias]
-        assert torch.equal(state["exp_avg"], optimizer.state[model.bias]["exp_avg"])
+        assert [float(optimizer.state[p]["step"]) for p in model.parameters()] == [3.0, 3.0]
+        assert not torch.equal(averages[0], optimizer.state[model.weight]["exp_avg"])
+        assert torch.equal(averages[1], optimizer.state[model.bias]["exp_avg"])
 
     def test_state_on_another_card_is_refused_before_anything(self, cards: Any) -> None:
         model, optimizer = self._failing()
