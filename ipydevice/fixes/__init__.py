@@ -38,7 +38,12 @@ def propose(finding: Finding) -> list[Fix]:
 
 
 def _proposals(ctx: Context) -> Iterator[Proposal]:
-    for repair in BY_CAUSE.get(ctx.finding.cause, ()):
-        yield from repair(ctx)
+    repairs = list(BY_CAUSE.get(ctx.finding.cause, ()))
     if ctx.finding.cause not in ("meta_not_materialized", "no_accelerator"):
-        yield from anything(ctx)
+        repairs.append(anything)
+    for repair in repairs:
+        ctx.guessed = False
+        for proposal in repair(ctx):
+            proposal.certain = proposal.certain and not ctx.guessed
+            yield proposal
+            ctx.guessed = False

@@ -185,7 +185,7 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "hardcoded_device": (literals.hardcoded, left_behind),
     "to_result_discarded": (literals.discarded, left_behind),
     "checkpoint_location": (loaded,),
-    "default_device_global": (fresh_tensor, left_behind),
+    "default_device_global": (host.shuffled_loader, fresh_tensor, left_behind),
     "model_split_multi_gpu": (taken_from_elsewhere,),
     "closure_constant": (constant, left_behind),
     "traced_constant": (fresh_tensor,),

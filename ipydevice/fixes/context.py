@@ -42,7 +42,7 @@ class Context:
         self.finding = finding
         self.work = Workspace(finding)
         self.rerunner = Rerunner(self.work)
-        self._drafts: dict[int, Draft] = {}
+        self.guessed = False  # was a device told by a name alone, since this was last set to False?
 
     @property
     def stray(self) -> Stray | None:
@@ -61,7 +61,11 @@ class Context:
 
     def device(self, site: Site, *, avoid: Iterable[str] = ()) -> str | None:
         """The code for the target device at `site`."""
-        return device_expression(self.work, site, avoid=frozenset(avoid))
+        said = device_expression(self.work, site, avoid=frozenset(avoid))
+        if said is None:
+            return None
+        self.guessed = self.guessed or not said.seen
+        return said.code
 
     def scope(self, site: Site) -> Scope:
         return self.work.scope(site)

@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ipydevice import placement
@@ -17,20 +18,29 @@ from ipydevice.fixes.workspace import Workspace
 
 _DEVICE_LIKE = re.compile(r"dev|cuda|gpu|host|accel|cpu|mps|xpu", re.IGNORECASE)
 # Objects whose `device` is a property of a library, safe to name though it is not read here.
+_BY_NAME = (1.25, 3.25, 5.25)  # the ranks of what is told by name and use alone
 _FAR = 40.0  # what a global tensor or model adds to its rank: a device variable is better
 _DEVICE_PROPERTY = {"accelerate", "lightning", "pytorch_lightning", "transformers", "lightning_fabric"}
 
 
-def device_expression(work: Workspace, site: Site, *, avoid: frozenset[str] = frozenset()) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An expression for the device, and whether its value was seen to be that device."""
+
+    code: str
+    seen: bool
+
+
+def device_expression(work: Workspace, site: Site, *, avoid: frozenset[str] = frozenset()) -> Said | None:
     """The best expression at `site` for the device that the stray should be on; None where none is known.
 
     A literal such as ``"cuda:0"`` is the last resort.  Names in `avoid` are not asked for their device.
     """
     found = min(_candidates(work, site, avoid), key=lambda item: (item[0], len(item[1])), default=None)
     if found is not None:
-        return found[1]
+        return Said(found[1], seen=found[0] not in _BY_NAME)
     target = work.finding.target
-    return None if target is None else repr(target).replace("'", '"')
+    return None if target is None else Said(repr(target).replace("'", '"'), seen=True)
 
 
 def is_literal(code: str) -> bool:
@@ -42,7 +52,7 @@ def is_target(work: Workspace, live: Any) -> bool:
     """Does this string or torch.device name the device that the stray should be on?"""
     target = work.finding.target
     torch = sys.modules.get("torch")
-    if target is None or torch is None or not (type(live) is str or type(live) is torch.device):
+    if target is None or not (type(live) is str or (torch is not None and type(live) is torch.device)):
         return False
     named = device_name(live)
     return named is not None and (named == target or with_index(named, (target,)) == with_index(target))
@@ -120,7 +130,7 @@ def _gone(work: Workspace, site: Site, name: str) -> bool:
 def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, str]]:
     """Locals of a function that is no longer running: told by their name and their use."""
     if name in ("device", "dev", "DEVICE", "target_device", "map_location") and work.finding.target is not None:
-        yield 1, name
+        yield _BY_NAME[0], name
         return
     if name == "self":
         live = _self_of(work, site)
@@ -128,8 +138,11 @@ def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, st
             yield from _of_module(work, name, live)
             yield from _of_object(work, name, live)
         return
-    stray = work.finding.stray
+    stray, other = work.finding.stray, work.finding.other
     if stray is not None and stray.site.source is site.source and stray.expression == name:
+        return
+    if other is not None and not other.known and other.expression == name and _beside(work, site, other.site):
+        yield _BY_NAME[1], f"{name}.device"  # told from a text: nothing lives, and this is what the stray met
         return
     function = next(iter(work.functions(site.source, site.node)), None)
     if function is None or not work.available(site, name):
@@ -137,9 +150,17 @@ def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, st
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
             if node.attr == "device":
-                yield 3, f"{name}.device"
+                yield _BY_NAME[1], f"{name}.device"
             elif node.attr in ("shape", "size", "new_zeros", "dtype"):
-                yield 5, f"{name}.device"
+                yield _BY_NAME[2], f"{name}.device"
+
+
+def _beside(work: Workspace, site: Site, other: Site | None) -> bool:
+    """Are both in the same function of the same text, so that a name means the same thing?"""
+    if other is None or other.source is not site.source:
+        return False
+    functions = [next(iter(work.functions(site.source, place.node)), None) for place in (site, other)]
+    return functions[0] is functions[1]
 
 
 def _self_of(work: Workspace, site: Site) -> Any:

@@ -195,6 +195,28 @@ def _draw_on_its_device(ctx: Context) -> Iterator[Proposal]:
         return
 
 
+def shuffled_loader(ctx: Context) -> Iterator[Proposal]:
+    """A loader that shuffles gets a generator on the default device, for that is where it draws."""
+    stray = ctx.stray
+    name = stray.site.node.id if stray is not None and isinstance(stray.site.node, ast.Name) else None
+    step = bindings.last_binding(ctx, name) if name is not None else None
+    if step is None or step.value is None:
+        return
+    for call in ast.walk(step.value):
+        if isinstance(call, ast.Call) and last_name(call.func) in ("DataLoader", "random_split", "RandomSampler"):
+            site = Site(step.site.source, call, step.site.frame)
+            device, made = ctx.device(site), ctx.work.torch_name(site, "Generator")
+            if device is not None and made is not None:
+                draft = ctx.draft(site.source)
+                draft.keyword(call, "generator", f"{made}(device={device})")
+                yield Proposal(
+                    f"give {name} a generator on the default device",
+                    [draft],
+                    note="the order of its shuffle follows this generator: seed it to repeat it",
+                )
+            return
+
+
 def _generator_made(ctx: Context) -> Iterator[Proposal]:
     sites = [step.site for step in reversed(ctx.chain)]
     if ctx.stray is not None:

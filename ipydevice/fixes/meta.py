@@ -13,6 +13,8 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import workspace_device
 from ipydevice.fixes.names import bound, root
 
+_LOAD = "load_state_dict"
+
 _Shapes = dict[str, tuple[int, ...] | None]
 
 
@@ -22,6 +24,10 @@ def not_materialized(ctx: Context) -> Iterator[Proposal]:
     if found is None:
         return
     path, module = found
+    assigned = _assigned(ctx, path)
+    if assigned is not None:
+        yield assigned
+        return
     name = _weights(ctx, path, _shapes(module))
     if name is None:
         return
@@ -44,6 +50,20 @@ def not_materialized(ctx: Context) -> Iterator[Proposal]:
             return
     if live is not None:
         yield Proposal(f"load the weights of {path} from {name}", live=live)
+
+
+def _assigned(ctx: Context, path: str) -> Proposal | None:
+    """``load_state_dict(weights)`` copies into nothing on meta; with ``assign=True`` it takes them (torch 2.1)."""
+    for cell in reversed(ctx.work.order):
+        source = classes.cell_source(ctx, cell)
+        for node in ast.walk(source.tree):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == _LOAD):
+                continue
+            if source.segment(node.func.value) == path and not any(k.arg == "assign" for k in node.keywords):
+                draft = ctx.draft(source)
+                draft.keyword(node, "assign", "True")
+                return Proposal(f"let {path} take the loaded weights", [draft], note="they are where they were loaded")
+    return None
 
 
 def _module(ctx: Context) -> tuple[str, Any] | None:

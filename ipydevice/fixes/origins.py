@@ -30,10 +30,10 @@ def near(ctx: Context) -> Step | None:
         if _is_tensor_step(ctx, step, statement):
             return step
     stray = ctx.stray
-    if not ctx.chain and stray is not None and not stray.member and isinstance(stray.site.node, ast.expr):
-        if fresh(stray.site.node, ctx.scope(stray.site)):  # made on the spot, bound to no name
-            return Step("expression", stray.site, stray.site.node)
-    return None
+    if ctx.chain or stray is None or stray.member or not isinstance(stray.site.node, ast.expr):
+        return None
+    # Made on the spot, bound to no name.
+    return Step("expression", stray.site, stray.site.node) if fresh(stray.site.node, ctx.scope(stray.site)) else None
 
 
 def _is_tensor_step(ctx: Context, step: Step, statement: ast.stmt | None) -> bool:

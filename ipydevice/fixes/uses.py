@@ -35,7 +35,8 @@ def where_used(ctx: Context) -> Proposal | None:
     site, node = stray.site, stray.site.node
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
         return None
-    if stray.known and not placement.is_tensor(stray.value):
+    live = stray.value if stray.known else ctx.value(site)
+    if live is not MISSING and not placement.is_tensor(live):
         return None
     uses = [node, *(use for use in next_strays(ctx, site) if not _inside(node, use))]
     if any(written_in_place(site, use) for use in uses):

@@ -149,7 +149,8 @@ NOTEBOOKS = [
     Notebook(
         "generator_keeps_its_device",
         (
-            IMPORTS + "g = torch.Generator().manual_seed(3)\ndef f(x):\n    e = torch.randn(3, generator=g)\n    return x + e",
+            IMPORTS
+            + "g = torch.Generator().manual_seed(3)\ndef f(x):\n    e = torch.randn(3, generator=g)\n    return x + e",
             "out = f(torch.ones(3, device=DEV))",
         ),
         "    return x + e.to(x.device)",
@@ -189,7 +190,8 @@ NOTEBOOKS = [
     Notebook(
         "attributes_of_a_plain_object",
         (
-            IMPORTS + "class Scale:\n    def __init__(self, X):\n        self.mean = X.mean(0)\n        self.std = X.std(0)\n"
+            IMPORTS
+            + "class Scale:\n    def __init__(self, X):\n        self.mean = X.mean(0)\n        self.std = X.std(0)\n"
             "    def __call__(self, x):\n        return (x - self.mean) / self.std",
             "scale = Scale(torch.randn(9, 2))",
             "out = scale(torch.ones(3, 2, device=DEV))",
@@ -220,7 +222,10 @@ NOTEBOOKS = [
     ),
     Notebook(
         "model_left_behind",
-        (IMPORTS + "model = nn.Sequential(\n    nn.Linear(4, 2),\n)  # small", "out = model(torch.ones(2, 4, device=DEV))"),
+        (
+            IMPORTS + "model = nn.Sequential(\n    nn.Linear(4, 2),\n)  # small",
+            "out = model(torch.ones(2, 4, device=DEV))",
+        ),
         ").to(DEV)  # small",
     ),
     Notebook(
@@ -235,7 +240,8 @@ NOTEBOOKS = [
     Notebook(
         "layer_in_forward",
         (
-            IMPORTS + "class Net(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.n = n\n"
+            IMPORTS
+            + "class Net(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.n = n\n"
             "    def forward(self, x):\n        return nn.LayerNorm(self.n)(x)",
             "net = Net(4).to(DEV)",
             "out = net(torch.rand(2, 4, device=DEV))",
@@ -244,7 +250,11 @@ NOTEBOOKS = [
     ),
     Notebook(
         "tensor_for_numpy",
-        (IMPORTS + NET, "import numpy as np\nscores = net(torch.ones(2, 4, device=DEV))", "out = np.array(scores.detach())"),
+        (
+            IMPORTS + NET,
+            "import numpy as np\nscores = net(torch.ones(2, 4, device=DEV))",
+            "out = np.array(scores.detach())",
+        ),
         "out = np.array(scores.detach().cpu())",
     ),
     Notebook(
@@ -289,7 +299,8 @@ NOTEBOOKS = [
     Notebook(
         "mask_built_once",
         (
-            IMPORTS + "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.mask = None\n"
+            IMPORTS
+            + "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.mask = None\n"
             "    def forward(self, x):\n        if self.mask is None:\n"
             "            self.mask = torch.ones(x.size(1), device=x.device)\n        return x * self.mask",
             "m = M()\nfirst = m(torch.ones(2, 3))",
@@ -313,7 +324,9 @@ def test_first_fix(case: Notebook) -> None:
     cells = list(case.cells)
     found, problem, _ = diagnosed(cells)
     fix = found.fixes[0]
-    told = f"{found.headline}\ncause {found.cause}\nfix {fix.title} ({fix.kind})\n" + "\n".join(e.after for e in fix.edits)
+    told = f"{found.headline}\ncause {found.cause}\nfix {fix.title} ({fix.kind})\n" + "\n".join(
+        e.after for e in fix.edits
+    )
     assert not problem, f"{told}\n{problem}"
     lines = [line for edit in fix.edits for line in edit.after.splitlines()]
     assert case.adds in (*lines, ""), told
