@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -87,6 +88,13 @@ def _init_process_group(original: Callable[..., Any]) -> Callable[..., Any]:
     return init
 
 
+def _run_eagerly(patches: Patches) -> None:
+    """What was compiled before runs eagerly as well: `torch.compiler.set_stance("force_eager")` (torch 2.6)."""
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # without it nothing has been compiled yet
+    if dynamo is not None and hasattr(dynamo, "_stance"):
+        patches.replace(dynamo, "_stance", dynamo.DynamoStance("force_eager"))
+
+
 class CUDAGraph:
     def __new__(cls, *args: Any, **kwargs: Any) -> CUDAGraph:
         raise RuntimeError(_GRAPH)
@@ -100,6 +108,7 @@ def _share_cuda(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def install(patches: Patches) -> None:
+    _run_eagerly(patches)
     patches.replace(torch, "compile", functools.wraps(torch.compile)(_compile))
     patches.replace(torch.jit, "trace", _refuses(torch.jit.trace, _TRACE))
     patches.replace(torch.jit, "trace_module", _refuses(torch.jit.trace_module, _TRACE))

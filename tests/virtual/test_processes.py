@@ -152,6 +152,17 @@ def test_compile_runs_eagerly_with_one_warning(cards: Any) -> None:
     nn.Linear(2, 2).compile()
 
 
+def test_what_was_compiled_before_runs_eagerly_too() -> None:
+    from ipydevice.virtual import virtual_gpus
+
+    shift = torch.ones(2)
+    fast = torch.compile(lambda x: x + shift, backend="eager")
+    assert fast(torch.ones(2)).sum() == 4
+    with virtual_gpus(1), pytest.raises(RuntimeError, match="cuda:0 and cpu!$"):
+        fast(torch.ones(2, device="cuda"))
+    assert fast(torch.ones(2)).sum() == 4
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "way_out"),
     [

@@ -15,21 +15,29 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ipydevice.virtual import enabled, session, virtual_gpus
 
-OWNERS: list[Any] = [
-    *(torch, torch.cuda, torch.cuda.random, torch.Tensor, torch._C, torch._VF, torch.UntypedStorage, torch.jit),
-    *(torch.nn.functional, torch.fft, torch.nested, torch.autograd, torch.autograd.Function, torch.autocast),
-    *(torch.nn.parallel.comm, torch.nn.parallel._functions.Scatter, torch.backends.cudnn, torch.utils.dlpack),
-    *(torch.accelerator, torch.distributed, torch.nn.parameter.UninitializedTensorMixin, torch._utils.ExceptionWrapper),
-    *(torch.cuda.memory, torch.cuda.nvtx, torch.autograd.profiler.profile, torch.utils.data.dataset),
-    *(threading.Thread, torch.serialization, torch.optim.Optimizer, torch.nn.Module),
-    *([torch.export] if "torch.export" in sys.modules else []),
-]
+
+def owners() -> list[Any]:
+    found: list[Any] = [
+        *(torch, torch.cuda, torch.cuda.random, torch.Tensor, torch._C, torch._VF, torch.UntypedStorage, torch.jit),
+        *(torch.nn.functional, torch.fft, torch.nested, torch.autograd, torch.autograd.Function, torch.autocast),
+        *(torch.nn.parallel.comm, torch.nn.parallel._functions.Scatter, torch.backends.cudnn, torch.utils.dlpack),
+        *(
+            torch.accelerator,
+            torch.distributed,
+            torch.nn.parameter.UninitializedTensorMixin,
+            torch._utils.ExceptionWrapper,
+        ),
+        *(torch.cuda.memory, torch.cuda.nvtx, torch.autograd.profiler.profile, torch.utils.data.dataset),
+        *(threading.Thread, torch.serialization, torch.optim.Optimizer, torch.nn.Module),
+    ]
+    loaded = ("torch.export", "torch._dynamo.eval_frame")  # only when something has asked for them
+    return found + [sys.modules[name] for name in loaded if name in sys.modules]
 
 
 def attributes() -> dict[tuple[str, str], Any]:
     return {
         (repr(owner), name): value
-        for owner in OWNERS
+        for owner in owners()
         for name, value in vars(owner).items()
         if name != "__warningregistry__"
     }
@@ -55,7 +63,7 @@ def test_the_owners_are_all_that_is_patched() -> None:
     with virtual_gpus(1):
         patched = session.patched()
     assert len(patched) > 150
-    assert {repr(owner) for owner, _ in patched} <= {repr(owner) for owner in OWNERS}
+    assert {repr(owner) for owner, _ in patched} <= {repr(owner) for owner in owners()}
 
 
 @pytest.mark.usefixtures("unchanged")
@@ -192,4 +200,4 @@ print("torch._dynamo" in sys.modules)
 
 
 def test_modules_are_what_they_seem() -> None:
-    assert all(isinstance(owner, types.ModuleType | type) or owner is torch._VF for owner in OWNERS)
+    assert all(isinstance(owner, types.ModuleType | type) or owner is torch._VF for owner in owners())
