@@ -8,8 +8,9 @@ costs that part of the diagnosis and a note, never the rest.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ipydevice.cells import CellHistory
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from ipydevice.diagnose import Analysis
     from ipydevice.diagnose.finding import Finding
     from ipydevice.messages import Mismatch
+    from ipydevice.text_frames import PastedFrame
+    from ipydevice.text_traceback import PastedError
+
+FROM_TEXT = "read from the text alone, nothing was run: devices follow from the code shown"
 
 
 def begin(
@@ -34,6 +39,42 @@ def begin(
     return PostMortem(raised, mismatch, history or CellHistory(), namespace)
 
 
+def explain_printed(error: PastedError, history: CellHistory | None = None) -> Diagnosis | None:
+    """The Diagnosis of an error that a text shows; None when it is no device error. Nothing of it is run.
+
+    `history` holds the cells of the notebook that the text is from, where they are at hand.
+    """
+    from ipydevice import messages, text_traceback
+
+    top, printed = text_traceback.exception_of(error)
+    found = messages.find(top)
+    if found is None:
+        return None
+    raised, mismatch = found
+    return _of_text(mismatch, printed[id(raised)].frames, history, [])
+
+
+def _of_text(
+    mismatch: Mismatch, frames: Sequence[PastedFrame], history: CellHistory | None, notes: list[str]
+) -> Diagnosis:
+    """What a text tells: by the user's lines where it shows some, else by the message alone."""
+    from ipydevice import fixes
+    from ipydevice.diagnose import from_text
+    from ipydevice.diagnose.describe import describe, describe_text, place
+
+    try:
+        finding = from_text.analyse(mismatch, frames, history)
+        if finding is None or (finding.stray is None and mismatch.kind != "availability"):
+            told = describe_text(mismatch, notes)
+            return told if finding is None else replace(told, failed=place(finding.failed))
+        return describe(finding, fixes.propose(finding), [], [*notes, FROM_TEXT])
+    except Exception as error:
+        if os.environ.get("IPYDEVICE_DEBUG"):
+            raise
+        failed = f"ipydevice failed while reading the code ({type(error).__name__}); the message stands"
+        return describe_text(mismatch, [*notes, failed])
+
+
 class PostMortem:
     """One device error being examined. Holds frames and tensors until `finish`; drop it afterwards."""
 
@@ -43,6 +84,7 @@ class PostMortem:
         from ipydevice.diagnose import Analysis
 
         self._mismatch = mismatch
+        self._history = history
         self._notes: list[str] = []
         self._analysis: Analysis | None = None
         self._finding: Finding | None = None
@@ -73,11 +115,11 @@ class PostMortem:
 
     def finish(self) -> Diagnosis:
         """The whole Diagnosis; lets go of everything alive."""
-        from ipydevice.diagnose.describe import describe, describe_text
+        from ipydevice.diagnose.describe import describe
 
         try:
             if self._finding is None:
-                return describe_text(self._mismatch, self._notes)
+                return _of_text(self._mismatch, (), self._history, self._notes)
             return describe(self._finding, self._fixes(), self._rows(), self._notes)
         finally:
             self._analysis = self._finding = None

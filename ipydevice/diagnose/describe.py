@@ -48,26 +48,63 @@ def describe(finding: Finding, fixes: list[Fix], rows: list[Row], notes: list[st
 
 
 def describe_text(mismatch: Mismatch, notes: list[str]) -> Diagnosis:
-    """What the text alone tells, where no frame of the user's is left."""
-    devices = " and ".join(mismatch.devices)
+    """What the message alone tells, what it leaves open, and how to find that out."""
     innermost = mismatch.frames[-1] if mismatch.frames else None
     failed = (
         Place(file=innermost.file, line=innermost.line, source=innermost.source, function=innermost.function)
         if innermost
         else Place()
     )
+    absent = mismatch.kind == "availability"
     return Diagnosis(
         message=mismatch.text,
         family=mismatch.family,
         message_id=mismatch.id,
-        headline=f"{mismatch.argument or 'a tensor'}: {devices} meet" if devices else mismatch.text.splitlines()[0],
+        headline=_told(mismatch),
         devices=mismatch.devices,
         op=mismatch.op,
         failed=failed,
-        cause="no_accelerator" if mismatch.kind == "availability" else "unknown",
-        explanation=EXPLANATIONS["no_accelerator"] if mismatch.kind == "availability" else mismatch.meaning,
-        notes=(*mismatch.unknown, *notes),
+        cause="no_accelerator" if absent else "unknown",
+        confidence="likely" if absent else "guess",
+        explanation=_meant(mismatch),
+        notes=tuple([*_open_questions(mismatch), *notes]),
     )
+
+
+def _told(mismatch: Mismatch) -> str:
+    """``mat1 is on cpu, self is on cuda:0``, in the names of PyTorch's own arguments; else the message's first line."""
+    roles = [(name, device) for name, device in mismatch.roles.items() if device]
+    if mismatch.argument in mismatch.roles:
+        roles.sort(key=lambda role: role[0] != mismatch.argument)
+    if len(roles) > 1:
+        return ", ".join(f"{name} is on {device}" for name, device in roles[:2])
+    if len(mismatch.devices) > 1:
+        where = f" in {mismatch.op}" if mismatch.op else ""
+        return f"tensors on {' and '.join(mismatch.devices)} meet{where}"
+    lines = mismatch.text.strip().splitlines()
+    return lines[0] if lines else mismatch.family
+
+
+def _meant(mismatch: Mismatch) -> str:
+    if mismatch.kind == "availability":
+        return EXPLANATIONS["no_accelerator"]
+    order = f"; the devices are named in this order: {mismatch.order}" if _has_order(mismatch) else ""
+    return f"{mismatch.meaning}{order}"
+
+
+def _has_order(mismatch: Mismatch) -> bool:
+    return bool(mismatch.order) and not mismatch.order.startswith("none")
+
+
+def _open_questions(mismatch: Mismatch) -> list[str]:
+    if mismatch.kind == "availability":
+        return []
+    unknown = [f"the message does not tell {_listed(mismatch.unknown)}"] if mismatch.unknown else []
+    return [*unknown, "to find out, run the cell again under %%devicecheck, or with ipydevice loaded"]
+
+
+def _listed(parts: tuple[str, ...]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
 
 
 def headline(finding: Finding) -> str:

@@ -1,0 +1,135 @@
+"""Explain device errors that were printed or saved: what is on which device, where it was made, how to fix it.
+
+FILE is an executed notebook (its stored errors and its cells are read), a log, or a traceback, as Python,
+IPython, Colab, rich, pytest and torchrun print them; "-" is standard input. Nothing in it is run.
+Exit code 0 when a device error was explained, 1 when there is none, 2 for input that cannot be read.
+
+Examples:
+  ipydevice explain analysis.ipynb
+  torchrun train.py 2>&1 | ipydevice explain -
+  ipydevice explain train.log --html > report.html
+  ipydevice explain --list
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from dataclasses import dataclass, replace
+
+from ipydevice import notebook_files, postmortem, text_traceback
+from ipydevice.cells import CellHistory
+from ipydevice.cli import inputs
+from ipydevice.diagnosis import Diagnosis
+from ipydevice.input_error import InputError
+from ipydevice.text_traceback import PastedError
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One device error of the input."""
+
+    diagnosis: Diagnosis
+    seen_by: tuple[str, ...] = ()
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="a notebook, a log or a traceback; - for standard input"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--html", action="store_true", help="a page for a browser")
+    form.add_argument("--json", action="store_true", help="a list of diagnoses, with the keys of Diagnosis.to_dict()")
+    parser.add_argument("--list", action="store_true", help="what can be recognised: id, family, meaning")
+
+
+def run(given: argparse.Namespace) -> int:
+    if given.list:
+        return _print_catalogue(given.json)
+    if given.file is None:
+        raise InputError("give a FILE, - for standard input, or --list")
+    text = inputs.read_text(given.file)
+    printed, found = explain(text, given.file)
+    if given.json:
+        print(json.dumps([{**e.diagnosis.to_dict(), "seen_by": list(e.seen_by)} for e in found], indent=1))
+    elif given.html:
+        print(_page(found, given.file))
+    elif found:
+        _print(found)
+    if not found:
+        print(_nothing(given.file, printed), file=sys.stderr)
+    return 0 if found else 1
+
+
+def explain(text: str, name: str) -> tuple[list[PastedError], list[Explained]]:
+    """All exceptions that a text shows, and those of them that are device errors, explained."""
+    history = CellHistory()
+    if notebook_files.is_notebook(text, name):
+        book = notebook_files.NotebookFile.read(text, name)
+        printed = book.errors()
+        history = book.history()
+    else:
+        printed = text_traceback.read(text) or [PastedError("RuntimeError", text.strip())]
+    found = []
+    for error in printed:
+        cells = CellHistory(list(history.cells), history.transform)  # each error adds the lines that it shows
+        diagnosis = postmortem.explain_printed(error, cells)
+        if diagnosis is not None:
+            found.append(Explained(diagnosis, error.seen_by))
+    return printed, found
+
+
+def _print(found: list[Explained]) -> None:
+    from ipydevice.show import as_text, tree_of
+    from ipydevice.show.tree import Options
+
+    width = min(100, shutil.get_terminal_size((100, 24)).columns)
+    for number, explained in enumerate(found):
+        if number:
+            print()
+        if explained.seen_by:
+            print(f"{', '.join(explained.seen_by)}:")
+        panel = tree_of(explained.diagnosis)
+        blocks = tuple(
+            # The magic that applies a fix belongs to a live session.
+            Options(tuple(replace(option, command="") for option in block.options))
+            if isinstance(block, Options)
+            else block
+            for block in panel.blocks
+        )
+        print(as_text.render(replace(panel, blocks=blocks), width=width, color=sys.stdout.isatty()))
+
+
+def _page(found: list[Explained], name: str) -> str:
+    from html import escape
+
+    from ipydevice import show
+
+    panels = "\n".join(show.html(explained.diagnosis) for explained in found) or "<p>No device error.</p>"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
+        f"<title>ipydevice: {escape(name)}</title></head>\n<body>\n{panels}\n</body>\n</html>"
+    )
+
+
+def _nothing(name: str, printed: list[PastedError]) -> str:
+    where = "standard input" if name == "-" else name
+    kinds = dict.fromkeys(error.type for error in printed if error.frames)
+    seen = f" (it shows {', '.join(kinds)})" if kinds else ""
+    return f"no device error in {where}{seen}"
+
+
+def _print_catalogue(as_json: bool) -> int:
+    from ipydevice.messages import catalogue
+
+    entries = catalogue()
+    if as_json:
+        print(json.dumps([{"id": e.id, "family": e.family, "kind": e.kind, "versions": e.versions,
+                           "library": e.library, "meaning": e.meaning} for e in entries], indent=1))  # fmt: skip
+        return 0
+    wide = max(len(entry.family) for entry in entries)
+    for entry in entries:
+        print(f"{entry.id:<6} {entry.family:<{wide}}  {entry.meaning}")
+    return 0

@@ -1,0 +1,416 @@
+"""Where things are by how the code makes and moves them, where nothing lives to be asked."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ipydevice.cells import CellHistory
+from ipydevice.diagnose import bindings
+from ipydevice.diagnose.evaluate import MISSING
+from ipydevice.diagnose.finding import How, Site, Step
+from ipydevice.diagnose.frames import Sources
+from ipydevice.diagnose.infer import FACTORIES, LIKES, VIEWS, keyword, with_index
+from ipydevice.diagnose.origin import Tracer
+from ipydevice.diagnose.printed import PrintedSite
+from ipydevice.diagnose.source import FunctionNode, Source
+from ipydevice.messages import Mismatch
+
+HOST: Final = "cpu"
+DEEPEST: Final = 12  # steps from a name to what made it
+
+_DEVICE_NAME = re.compile(r"(^|_)(dev|device|gpu|cuda|rank|local_rank)(_|\d|$)", re.I)
+_LOADER = re.compile(r"loader|dataset|batches|(^|_)dl(_|$)|(^|_)ds(_|$)", re.I)
+_PASSES_ON = frozenset("enumerate tqdm trange zip iter next islice cycle list tuple reversed prefetch".split())
+_NO_TENSOR = frozenset("item tolist size dim numel stride shape ndim len int float str print range".split())
+_TORCH = ("torch", "th", "F", "nn")
+# Which argument of a call the checks' own names mean; the rest belongs to the module that is called.
+_GIVEN: Final = frozenset("mat1 input index indices x query batch1 vec tensor".split())
+_HELD: Final = frozenset("mat2 weight bias running_mean running_var weight_ih weight_hh hx self batch2".split())
+
+
+class StaticTracer(Tracer):
+    """Follows names through printed frames, which have no values."""
+
+    def __init__(self, sources: Sources, sites: Sequence[PrintedSite], namespace: dict[str, Any]) -> None:
+        super().__init__(sources, [], namespace)
+        self.sites = sites
+
+    def _of_parameter(
+        self, source: Source, function: FunctionNode, name: str, frame: Any, *, closure: bool
+    ) -> Step | None:
+        """The argument in the printed frame outside; then as for a function whose frame is gone."""
+        how: How = "closure" if closure else "argument"
+        for inner, outer in zip(reversed(self.sites), list(reversed(self.sites))[1:], strict=False):
+            if inner.source is not source or source.function(inner.statement) is not function:
+                continue
+            first = bindings.parameters(function)[:1]
+            bound = first in (["self"], ["cls"])
+            called = [node for node in ast.walk(outer.statement) if isinstance(node, ast.Call)]
+            for call in called:
+                given = bindings.argument_for(call, function, name, bound)
+                if given is not None and _may_call(call, function):
+                    return Step(how, Site(outer.source, call), given)
+        return super()._of_parameter(source, function, name, frame, closure=closure)
+
+
+def _may_call(call: ast.Call, function: FunctionNode) -> bool:
+    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    name = getattr(function, "name", "<lambda>")
+    return called == name or name in ("forward", "__call__", "<lambda>", "__init__", "__getitem__")
+
+
+class Reading:
+    """The sources of one error, read for devices."""
+
+    def __init__(self, sites: Sequence[PrintedSite], mismatch: Mismatch, history: CellHistory) -> None:
+        self.mismatch = mismatch
+        self.history = history
+        self.accelerator = next((name for name in mismatch.devices if name not in (HOST, "meta")), None)
+        self.sources = Sources(history)
+        for site in sites:
+            if site.source.cell is not None:
+                self.sources._cells[site.source.cell] = site.source
+        texts = {id(source): source for source in (*self.sources.all_cells(), *(site.source for site in sites))}
+        self.texts = list(texts.values())
+        self.libraries = {"torch", "np", "numpy", "F", "nn", "plt"} | _imported(self.texts)
+        self.namespace = self._names()
+        self.tracer = StaticTracer(self.sources, sites, self.namespace)
+
+    def _names(self) -> dict[str, Any]:
+        """The names that the cells bind; of those that denote a device the device, of the others nothing."""
+        found: dict[str, Any] = {}
+        for source in self.texts:
+            for node in bindings.own_nodes(source.tree):
+                for name in _bound(node):
+                    found[name] = MISSING
+                if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                    device = self._denoted(node.value)
+                    if device is not None:
+                        found[node.targets[0].id] = device
+        return found
+
+    # Devices -------------------------------------------------------------------------------
+
+    def device(self, node: ast.AST | None, site: Site, depth: int = 0) -> str | None:
+        """Where the value of `node` is; None where the code does not tell."""
+        if depth > DEEPEST or node is None:
+            return None
+        here = Site(site.source, node, site.frame)
+        match node:
+            case ast.Call():
+                return self._call(node, here, depth + 1)
+            case ast.BinOp():
+                return self._one(here, depth, node.left, node.right)
+            case ast.UnaryOp():
+                return self.device(node.operand, here, depth + 1)
+            case ast.Compare():
+                return self._one(here, depth, node.left, *node.comparators)
+            case ast.IfExp():
+                return self._one(here, depth, node.body, node.orelse)
+            case ast.Tuple() | ast.List():
+                return self._one(here, depth, *node.elts)
+            case ast.ListComp() | ast.GeneratorExp():
+                return self.device(node.elt, here, depth + 1)
+            case ast.Subscript():
+                found = self._traced(here, depth)
+                return found or self.device(node.value, here, depth + 1)
+            case ast.Attribute(attr=name) if name in VIEWS:
+                return self.device(node.value, here, depth + 1)
+            case ast.Name() | ast.Attribute():
+                return self._traced(here, depth)
+        return None
+
+    def _one(self, site: Site, depth: int, *parts: ast.expr) -> str | None:
+        found = {self.device(part, site, depth + 1) for part in parts} - {None}
+        return found.pop() if len(found) == 1 else None
+
+    def _traced(self, site: Site, depth: int) -> str | None:
+        """By the statement that gave a name or attribute its value."""
+        node = site.node
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in self.libraries:
+            return None
+        step = self.tracer._step(site, None)
+        if step is None or step.site.node is node:
+            return None
+        if step.how == "attribute" and isinstance(node, ast.Attribute) and self._is_registered(step):
+            return self._of_instances(site, node)
+        if step.value is None:
+            return None
+        if step.how in ("loop", "with") and self._is_loader(step.value):
+            return HOST
+        if self.makes_module(step.value):
+            return self.module_device(site)
+        return self.device(step.value, step.site, depth + 1)
+
+    def _call(self, node: ast.Call, site: Site, depth: int) -> str | None:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        moved = self._moved(node, site, depth)
+        if moved is not None:
+            return moved or None
+        explicit = keyword(node, "device")
+        if name in FACTORIES and self._is_torch(node.func):
+            return self._denoted_at(explicit, site, depth) if explicit is not None else HOST
+        if name in LIKES and explicit is not None:
+            return self._denoted_at(explicit, site, depth)
+        if name == "load" and self._is_torch(node.func):
+            where = keyword(node, "map_location")
+            return self._denoted_at(where, site, depth) if where is not None else None
+        if keyword(node, "return_tensors") is not None:
+            return HOST  # tokenizers and processors of transformers
+        if name in _NO_TENSOR:
+            return None
+        if name in _PASSES_ON or self._is_torch(node.func):
+            if name == "next" and node.args and self._is_loader(node.args[0]):
+                return HOST
+            return self._one(site, depth, *node.args)
+        if self.is_module(node.func, Site(site.source, node.func, site.frame)):
+            return self.module_device(Site(site.source, node.func, site.frame))
+        if isinstance(node.func, ast.Attribute):
+            return self.device(node.func.value, site, depth)
+        returned = self._returned(node.func)
+        return self.device(returned[0], returned[1], depth) if returned is not None else None
+
+    def _moved(self, node: ast.Call, site: Site, depth: int) -> str | None:
+        """Where ``x.to(...)`` and its like move to; "" where they move to a place that is not told."""
+        if not isinstance(node.func, ast.Attribute):
+            return None
+        match node.func.attr:
+            case "cpu" | "numpy":
+                return HOST
+            case "cuda" | "xpu" | "npu" | "hpu" | "mps":
+                return (
+                    self._denoted(node.args[0])
+                    if node.args and isinstance(node.args[0], ast.Constant)
+                    else self.accelerator or with_index(node.func.attr)
+                )
+            case "to" | "to_empty":
+                given = keyword(node, "device") or (node.args[0] if node.args else None)
+                where = self._denoted_at(given, site, depth)
+                return where if where is not None else self.device(node.func.value, site, depth) or ""
+        return None
+
+    def _denoted_at(self, node: ast.expr | None, site: Site, depth: int) -> str | None:
+        if isinstance(node, ast.Attribute) and node.attr == "device":
+            of = self.device(node.value, site, depth + 1)
+            return of or (self.accelerator if self._names_device(node) else None)
+        return self._denoted(node)
+
+    def _denoted(self, node: ast.expr | None) -> str | None:
+        """The device that an expression names; a variable called `device` stands for the accelerator of the message."""
+        match node:
+            case ast.Constant(value=str() as text):
+                name = text.strip()
+                if name == HOST or name == "meta":
+                    return name
+                kind = name.partition(":")[0]
+                known = kind in ("cuda", "mps", "xpu", "npu", "hpu", "xla", "privateuseone")
+                return with_index(name, self.mismatch.devices) if known else None
+            case ast.Constant(value=int() as index) if type(index) is int:
+                kind = (self.accelerator or "cuda").partition(":")[0]
+                return f"{kind}:{index}"
+            case ast.Call(func=func, args=[first, *_]) if ast.unparse(func) in ("torch.device", "device"):
+                return self._denoted(first)
+            case ast.IfExp(body=body, orelse=orelse):  # "cuda" if torch.cuda.is_available() else "cpu"
+                named = [name for name in (self._denoted(body), self._denoted(orelse)) if name]
+                return next((name for name in named if name in self.mismatch.devices and name != HOST), None) or (
+                    named[0] if named else None
+                )
+            case ast.Name(id=name):
+                held = self.__dict__.get("namespace", {}).get(name, MISSING)
+                if type(held) is str:
+                    return held
+                return self.accelerator if self._names_device(node) else None
+            case ast.Attribute() if self._names_device(node):
+                return self.accelerator
+        return None
+
+    @staticmethod
+    def _names_device(node: ast.expr) -> bool:
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+        return bool(_DEVICE_NAME.search(name))
+
+    def _is_loader(self, node: ast.expr) -> bool:
+        return any(
+            isinstance(part, (ast.Name, ast.Attribute))
+            and _LOADER.search(getattr(part, "id", "") or getattr(part, "attr", ""))
+            for part in ast.walk(node)
+        ) or any(isinstance(part, ast.Name) and part.id == "DataLoader" for part in ast.walk(node))
+
+    def _is_torch(self, func: ast.expr) -> bool:
+        root = func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        return isinstance(root, ast.Name) and root.id in _TORCH and isinstance(func, ast.Attribute)
+
+    def _returned(self, func: ast.expr) -> tuple[ast.expr, Site] | None:
+        if not isinstance(func, ast.Name):
+            return None
+        for source in reversed(self.texts):
+            for node in ast.walk(source.tree):
+                if isinstance(node, ast.FunctionDef) and node.name == func.id:
+                    returned = bindings.returns(node)
+                    return (returned[-1], Site(source, returned[-1])) if returned else None
+        return None
+
+    # Modules -------------------------------------------------------------------------------
+
+    def makes_module(self, node: ast.expr | None) -> bool:
+        """Whether the expression makes a module: a class of nn's, or of the texts' own."""
+        while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHAINED:
+            node = node.func.value
+        if not isinstance(node, ast.Call):
+            return False
+        text = ast.unparse(node.func)
+        last = text.rpartition(".")[2]
+        return (
+            bool(re.match(r"(torch\.)?nn\.[A-Z]", text)) or last in self._classes or last.startswith("from_pretrained")
+        )
+
+    @property
+    def _classes(self) -> set[str]:
+        return {
+            node.name
+            for source in self.texts
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.ClassDef) and any("Module" in ast.unparse(base) for base in node.bases)
+        }
+
+    def is_module(self, node: ast.expr, site: Site) -> bool:
+        """Whether the name or attribute is bound to a module."""
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            return False
+        step = self.tracer._step(site, None)
+        return step is not None and self.makes_module(step.value)
+
+    def module_device(self, site: Site) -> str | None:
+        """Where the texts move a module to; the host where they show how it is made and never move it."""
+        assert isinstance(site.node, ast.expr)
+        if isinstance(site.node, ast.Attribute) and ast.unparse(site.node).startswith("self."):
+            return self._of_instances(site, site.node)
+        step = self.tracer._step(site, None)
+        made = step.value if step is not None else None
+        if made is not None:
+            for node in ast.walk(made):
+                if isinstance(node, ast.Call) and (where := self._moved(node, site, DEEPEST)):
+                    return where
+        moves = self.moves_of(ast.unparse(site.node))
+        if moves:
+            return self._moved(moves[-1], site, DEEPEST) or None
+        return HOST if made is not None and self._is_whole(step) else None
+
+    def moves_of(self, name: str) -> list[ast.Call]:
+        """Calls such as ``model.to(...)`` of exactly this name."""
+        return [
+            node
+            for source in self.texts
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("to", "cuda", "cpu", "to_empty", "xpu")
+            and ast.unparse(node.func.value) == name
+        ]
+
+    def _is_whole(self, step: Step | None) -> bool:
+        """Whether the text around a step is a whole cell or file, so that a move would be seen."""
+        return (
+            (step is not None
+            and any(site.whole for site in self.tracer.sites if site.source is step.site.source))
+            or (step is not None and step.site.source.cell is not None and step.site.source.shift == 0)
+        )
+
+    def _is_registered(self, step: Step) -> bool:
+        """Whether ``self.x = ...`` makes a parameter, buffer or module, which follow the module they belong to."""
+        if isinstance(step.site.node, ast.Expr):
+            text = ast.unparse(step.site.node)
+            return "register_buffer" in text or "register_parameter" in text or "add_module" in text
+        value = step.value
+        return self.makes_module(value) or (
+            isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in ("Parameter", "Buffer")
+        )
+
+    def _of_instances(self, site: Site, node: ast.Attribute) -> str | None:
+        """The device of the instances of the class around; on the accelerator where no instance is in the texts."""
+        cls = site.source.class_of(site.node)
+        if cls is None:
+            return None
+        for source in reversed(self.texts):
+            for call in reversed(bindings.calls(source.tree, cls.name)):
+                for up in (call, *source.ancestors(call)):
+                    if isinstance(up, ast.Call) and (where := self._moved(up, Site(source, up), DEEPEST)):
+                        return where
+                    if isinstance(up, ast.Assign) and isinstance(up.targets[0], ast.Name):
+                        moves = self.moves_of(up.targets[0].id)
+                        return self._moved(moves[-1], Site(source, up), DEEPEST) or None if moves else HOST
+        return self.accelerator if HOST in self.mismatch.devices else None
+
+    # Words ---------------------------------------------------------------------------------
+
+    def told(self, role: str, node: ast.AST, *, is_module: bool) -> str | None:
+        """The device that the message states for the operand of that role."""
+        roles = self.mismatch.roles
+        if role in roles:
+            return roles[role]
+        if is_module:
+            return next((roles[name] for name in roles if name in _HELD), None)
+        if not role.isdigit() or not isinstance(node, ast.Call):
+            names = {"left": "self", "right": "other", "receiver": "self", "index": "index"}
+            return roles.get(names.get(role, ""))
+        order = self.mismatch.arguments
+        if role == "0":
+            return next((roles[name] for name in roles if name in _GIVEN), None) or (
+                roles.get("self") if order[:2] != ("self", "mat1") else None
+            )
+        position = int(role)
+        return roles.get(order[position]) if position < len(order) else None
+
+    def cause(self, site: Site, kind: str) -> str | None:
+        """Causes that the way the thing is made and kept tells alone."""
+        if kind == "module":
+            return "model_not_moved"
+        node = site.node
+        step = self.tracer._step(site, None) if isinstance(node, ast.Attribute) else None
+        if step is not None and step.how == "attribute" and not self._is_registered(step):
+            cls = step.site.source.class_of(step.site.node)
+            if cls is not None and cls.name in self._classes:
+                return "plain_tensor_attribute"
+        return None
+
+    def evidence(self, stray: Site, other: Site | None) -> list[str]:
+        """What in the code says where the two are."""
+        facts = []
+        for site in (stray, other):
+            if site is None or not isinstance(site.node, ast.expr):
+                continue
+            chain = self.tracer.trace(site)
+            name = site.source.segment(site.node)
+            if chain and hasattr(chain[-1].site.node, "lineno"):
+                line = chain[-1].site.source.line_text(chain[-1].site.node.lineno)
+                facts.append(f"{name} comes from `{line}`")
+        return facts
+
+
+_CHAINED = frozenset("to cuda cpu eval train half float bfloat16 requires_grad_ double xpu".split())
+
+
+def _imported(texts: Sequence[Source]) -> set[str]:
+    return {
+        alias.asname or alias.name.partition(".")[0]
+        for source in texts
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+
+
+def _bound(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Name(ctx=ast.Store()):
+            return [node.id]
+        case ast.FunctionDef() | ast.ClassDef() | ast.AsyncFunctionDef():
+            return [node.name]
+        case ast.Import() | ast.ImportFrom():
+            return [alias.asname or alias.name.partition(".")[0] for alias in node.names]
+    return []
