@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -69,7 +70,7 @@ class Analysis:
             return found
         owners = holder_chain(choice.stray, self.tracer)
         found.stray = self._stray(choice.stray, owners)
-        found.other = _operand(choice.other) if choice.other is not None else None
+        found.other = _operand(_whole(choice.other)) if choice.other is not None else None
         found.target = self._target()
         found.chain = choice.chain
         found.owner_chain = self._owner_chain(owners)
@@ -128,6 +129,14 @@ class Analysis:
         return []
 
 
+def _whole(other: Candidate) -> Candidate:
+    """``model`` rather than ``model[0].weight``, where all of the model is there."""
+    is_state = other.via in ("parameter", "buffer") and placement.is_module(other.root)
+    if is_state and holders.wholly_on(other.root, other.device or ""):
+        return replace(other, member="", value=other.root, via="module")
+    return other
+
+
 def _kind(candidate: Candidate, via: str) -> str:
     if via in ("parameter", "buffer"):
         return via
@@ -145,6 +154,6 @@ def _operand(candidate: Candidate) -> Operand:
         device=candidate.device,
         value=candidate.value,
         known=candidate.known,
-        kind="module" if candidate.via in ("parameter", "buffer") else "tensor",
+        kind="module" if candidate.via in ("parameter", "buffer", "module") else "tensor",
         role=candidate.role,
     )

@@ -215,6 +215,9 @@ def _explanation(finding: Finding) -> str:
     if stray is None:
         return EXPLANATIONS["no_accelerator"] if finding.cause == "no_accelerator" else finding.mismatch.meaning
     origin = finding.origin.site if finding.origin is not None else stray.site
+    loop = next((step.site for step in finding.chain if step.how == "loop"), None)
+    if finding.cause in ("input_not_moved", "label_not_moved", "nested_batch_partly_moved") and loop is not None:
+        origin = loop
     at = place(origin)
     return EXPLANATIONS.get(finding.cause, EXPLANATIONS["unknown"]).format(
         stray=stray.expression,

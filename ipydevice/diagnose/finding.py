@@ -32,6 +32,12 @@ How = Literal[
 ]
 
 
+# Causes in which an object keeps the stray: the place to show is where it was put there.
+KEPT = frozenset(
+    ("plain_tensor_attribute", "module_in_plain_container", "derived_tensor_in_init", "rnn_state", "stale_cache")
+)
+
+
 @dataclass(slots=True)
 class Site:
     """A node in one of the user's texts, and the live frame that runs this text, if any does."""
@@ -106,4 +112,9 @@ class Finding:
 
     @property
     def origin(self) -> Step | None:
+        """Where the stray was made; for what an object keeps, where it was put there."""
+        if self.cause in KEPT:
+            put = next((step for step in self.chain if step.how in ("attribute", "item")), None)
+            if put is not None:
+                return put
         return self.chain[-1] if self.chain else None

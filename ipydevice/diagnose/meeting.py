@@ -69,7 +69,10 @@ def candidates(frame: Frame, below: Frame | None) -> list[Candidate]:
     given = passed_values(node, frame, below) if below is not None else {}
     passed = {expr: live for expr, (_, live) in given.items()}
     found: list[Candidate] = []
+    called = value(node.func, frame.scope) if isinstance(node, ast.Call) else MISSING
     for expr, role in locate.operands(node):
+        if role == "receiver" and called is not MISSING and not inspect.ismethod(called):
+            continue  # `self.teacher(x)` calls an object of its own: what else self holds took no part
         name, _ = given.get(expr, (role, None))
         found += _expand(frame, expr, role if role in ("callee", "receiver") else name, passed)
     return found
