@@ -7,6 +7,18 @@
 
 Arithmetic is real and runs on the CPU; placement is checked by PyTorch's own rules and fails in PyTorch's own words.
 torch is imported when the cards are switched on, not before.
+
+What is not the same as on a real card, yet or ever:
+
+- the default generators of the host and of all cards are one stream, the host's, so that numbers equal a plain CPU
+  run; a real card draws others;
+- nothing is asynchronous: streams, events and `synchronize` do nothing;
+- ``torch.compile`` runs eagerly; ``jit.trace``, ``torch.export``, CUDA graphs, DLPack and NCCL are refused;
+- ``torch.autocast("cuda")`` casts the operators that the CPU's autocast casts;
+- ``torch.device(0)`` is refused by PyTorch itself (``"cuda:0"`` and ``.to(0)`` work), and names taken with
+  ``from torch import zeros`` before the cards were on know nothing of them;
+- inside ``torch.jit.script`` the words of a device error are lost;
+- one reading of PyTorch made the rules: not yet verified on CUDA (tests/parity).
 """
 
 from __future__ import annotations

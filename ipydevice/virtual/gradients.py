@@ -12,7 +12,7 @@ from torch.overrides import has_torch_function_unary
 from ipydevice.virtual.moving import send
 from ipydevice.virtual.patches import Patches
 from ipydevice.virtual.tags import device_of
-from ipydevice.virtual.texts import type_name
+from ipydevice.virtual.texts import cpp_type_name
 
 Tensor = torch.Tensor
 Device = torch.device
@@ -86,7 +86,7 @@ class _CheckedHook:
         if isinstance(result, Tensor) and device_of(result).type != device_of(gradient).type:
             raise RuntimeError(
                 f"hook '{getattr(self.hook, '__name__', '<unknown>')}' has changed the type of value "
-                f"(was {type_name(gradient)} got {type_name(result)})"
+                f"(was {cpp_type_name(gradient)} got {cpp_type_name(result)})"
             )
         return result
 

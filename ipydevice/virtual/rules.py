@@ -68,9 +68,13 @@ _ON_HOST = frozenset({"batch_sizes", "lengths", "input_lengths", "target_lengths
 
 
 def _checked(call: Call) -> Device:
-    if call.wrapper.method is not None:
-        return _same(call.operands, call.wrapper.method)
-    return _iterated(call)
+    method = call.wrapper.method
+    if method is None:
+        return _iterated(call)
+    if any(operand.tensor.layout is torch.sparse_coo for operand in call.operands):
+        base, _, overload = call.wrapper.name.partition(".")
+        method = f"wrapper_SparseCUDA_{overload}_{base}"  # kernels for sparse tensors are never structured
+    return _same(call.operands, method)
 
 
 def _same(operands: list[Operand], method: str) -> Device:
@@ -151,7 +155,7 @@ def _convolution(call: Call) -> Device:
         if device == place:
             continue
         role = "weight" if argument == "weight" else "bias"
-        types = f"Input type ({texts.type_name(x, place)}) and {role} type ({texts.type_name(tensor, device)})"
+        types = f"Input type ({texts.cpp_type_name(x, place)}) and {role} type ({texts.cpp_type_name(tensor, device)})"
         if place.type == "cpu" and x.dtype is torch.float32:
             if x.dim() == 4 and not _onednn(call.args, x):
                 raise texts.common_check(role, device, place, "wrapper_CUDA___slow_conv2d_forward")
@@ -193,10 +197,23 @@ def _matrix_vector(call: Call) -> Device:
     return matrix.device
 
 
+def _sparse_mm(call: Call) -> Device:
+    """native/sparse/SparseTensorMath.cpp: an addmm onto zeros that are made where the dense matrix is."""
+    sparse, dense = call.operands[-2:]
+    if sparse.device != dense.device:
+        raise texts.common_check("mat1", sparse.device, dense.device, "wrapper_SparseCUDA__addmm")
+    return dense.device
+
+
 def _batch_norm(call: Call) -> Device:
     """Normalization.cpp, _batch_norm_impl_index: cuDNN takes images on a card, the native kernel all else."""
     _, x, place = call.operands[0]
-    cudnn = place.type == "cuda" and x.dim() >= 3 and call.named.get("weight") is not None
+    cudnn = (
+        place.type == "cuda"
+        and x.dim() >= 3
+        and x.dtype is not torch.bfloat16
+        and all(call.named.get(name) is not None for name in ("weight", "bias"))
+    )
     return _same(call.operands, "wrapper_CUDA__cudnn_batch_norm" if cudnn else "wrapper_CUDA__native_batch_norm")
 
 
@@ -223,6 +240,7 @@ _SPECIAL: dict[str, Callable[[Call], Device]] = {
     "stack": _named("wrapper_CUDA_cat"),
     "mv": _matrix_vector,
     "native_batch_norm": _batch_norm,
+    **dict.fromkeys(("_sparse_mm", "_sparse_addmm"), _sparse_mm),
     "_ctc_loss": _ctc_loss,
     "set_": _set_storage,
 }

@@ -57,6 +57,14 @@ SCALARS = {
 }
 
 
+def cpp_type_name(tensor: Tensor, device: torch.device | None = None) -> str:
+    """What C++ messages say: as `type_name`, but ``CUDABFloat16Type`` for the types that came later."""
+    if tensor.dtype is torch.bfloat16 or tensor.dtype.is_complex:
+        backend = (device or device_of(tensor)).type.upper()
+        return f"{backend}{SCALARS[tensor.dtype]}Type"
+    return type_name(tensor, device)
+
+
 def type_name(tensor: Tensor, device: torch.device | None = None) -> str:
     """``torch.cuda.FloatTensor``: what `Tensor.type()` says."""
     where = (device or device_of(tensor)).type

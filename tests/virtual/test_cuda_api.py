@@ -265,6 +265,25 @@ def test_convolutions_on_the_host_name_both_types(cards: Any) -> None:
             lambda x: torch.nn.functional.grid_sample(x.view(1, 1, 4, 4), torch.zeros(1, 2, 2, 2), align_corners=False),
             r"grid_sampler\(\): expected input and grid to be on same device, but input is on cuda:0 and grid is on",
         ),
+        (
+            lambda x: torch.sparse.mm(torch.eye(16).to_sparse().cuda(), torch.ones(16, 1)),
+            "mat1 is on cuda:0, different from other tensors on cpu .*wrapper_SparseCUDA__addmm",
+        ),
+        (
+            lambda x: nn.BatchNorm2d(1)(x.view(1, 1, 4, 4)),
+            "weight is on cpu, different from other tensors on cuda:0 .*wrapper_CUDA__cudnn_batch_norm",
+        ),
+        (
+            lambda x: torch.nn.functional.conv1d(x.view(1, 1, 16).bfloat16(), torch.ones(1, 1, 2).bfloat16()),
+            r"Input type \(CUDABFloat16Type\) and weight type \(CPUBFloat16Type\) should be the same",
+        ),
+        (
+            lambda x: nn.ConvTranspose1d(1, 1, 2).to("cuda:1")(x.view(1, 1, 16)),
+            "weight is on cuda:1, different from other tensors on cuda:0 .*wrapper_CUDA__cudnn_convolution_transpose",
+        ),
+        (lambda x: x.view(4, 4).mv(torch.ones(4)), "mat is on cuda:0, different from other tensors on cpu"),
+        (lambda x: x.take(torch.tensor([0])), r"take\(\): self, index and out expected to be in the same device"),
+        (lambda x: torch.tensor_split(x, torch.tensor([1], device="cuda")), "to be on cpu, but it's on cuda:0"),
         (lambda x: torch.addcmul(x, torch.tensor(1.0), torch.tensor(2.0)), "Trying to pass too many CPU scalars"),
         (
             lambda x: torch.block_diag(x, torch.ones(1)),
