@@ -74,6 +74,8 @@ def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> b
             "source": view.failed_cell_source,
         }
         plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
+    elif isinstance(view, Inventory):
+        plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
     elif isinstance(view, CheckReport):
         # Several small tables, which need neither sorting nor filters: they stay as they are.
         plain |= {"html": as_html.body(panel), "tables": []}

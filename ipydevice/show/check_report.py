@@ -101,6 +101,8 @@ def _transfer_summary(report: CheckReport) -> str:
 def _transfer(transfer: Transfer) -> Entry:
     times = f"×{transfer.count:,}"
     remark = f"{times} in a loop" if transfer.loop else times if transfer.count > 1 else ""
+    if transfer.inside:
+        remark = f"{remark}, {transfer.call} inside" if remark else f"{transfer.call} inside"
     if transfer.advice:
         remark += f": {transfer.advice}"
     return Entry(

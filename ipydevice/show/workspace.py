@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ipydevice.diagnosis import Inventory, Row
+from ipydevice.diagnosis import DeviceMemory, Inventory, Row
 from ipydevice.show import quantities
 from ipydevice.show.panel import entry, option
 from ipydevice.show.tree import Bar, Bars, Block, Entry, Heading, Options, Panel, Remark, Table
 
 # With more names than this, what lies inside modules and containers is folded at first.
 OPEN_AT_MOST = 40
+UNKNOWN_BYTES = 2**20  # allocated but reached by no name: below, it is rounding of blocks
 
 
 def of_inventory(inventory: Inventory) -> Panel:
@@ -29,6 +30,8 @@ def _blocks(inventory: Inventory) -> Iterator[Block]:
     yield Heading(inventory.title or f"{quantities.plural(total, 'name')} with a device{said}", tone="plain")
     if inventory.bytes_by_device:
         yield _bars(inventory.bytes_by_device)
+    for memory in inventory.memory:
+        yield Remark("memory", _held(memory))
     for label, text in inventory.notes:
         yield Remark(label, text)
     if inventory.fixes:
@@ -41,6 +44,25 @@ def _blocks(inventory: Inventory) -> Iterator[Block]:
         left=inventory.left,
         folded=False,
     )
+
+
+def _held(memory: DeviceMemory) -> str:
+    """Who holds the memory of one device."""
+    parts = [f"{quantities.size(memory.named)} named by you"]
+    if memory.output:
+        parts.append(f"{quantities.size(memory.output)} held by Out[] and _")
+    if memory.error:
+        parts.append(f"{quantities.size(memory.error)} by the last error's frames")
+    if memory.holders:
+        parts[-1] += f" ({quantities.listing(f'{name} {quantities.size(held)}' for name, held in memory.holders)})"
+    if memory.allocated is not None:
+        known = memory.named + memory.output + memory.error
+        parts.append(f"{quantities.size(memory.allocated)} allocated by torch")
+        if memory.allocated - known >= UNKNOWN_BYTES:
+            parts[-1] += f", of which {quantities.size(memory.allocated - known)} by no name (graphs, closures, caches)"
+    if memory.used is not None and memory.total is not None:
+        parts.append(f"{quantities.size(memory.used)} of {quantities.size(memory.total)} in use on the card")
+    return f"{memory.device}: {'; '.join(parts)}"
 
 
 def _bars(bytes_by_device: dict[str, int]) -> Bars:

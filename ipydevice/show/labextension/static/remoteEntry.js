@@ -39,8 +39,19 @@
         book.activeCellIndex = book.widgets.indexOf(cellOf(panel, cellId));
         book.deselectAll?.();
         book.scrollToItem?.(book.activeCellIndex, 'smart').catch(() => {});
-        book.activate?.();
+        // JupyterLab 4.0 gives cells no focus: there the notebook takes the keys for its active cell.
+        book.activeCell?.node.focus();
+        if (!book.activeCell?.node.contains(document.activeElement)) book.node.focus();
         return true;
+      };
+
+      /** JupyterLab 4.0 can only run the active cell. */
+      const runCell = (panel, cell) => {
+        const book = panel.content;
+        if (NotebookActions.runCells) return NotebookActions.runCells(book, [cell], panel.sessionContext);
+        book.activeCellIndex = book.widgets.indexOf(cell);
+        book.deselectAll();
+        return NotebookActions.run(book, panel.sessionContext);
       };
 
       /** Runs cells in order, up to the first failure; true when all ran, null when they are not here. */
@@ -49,7 +60,7 @@
         const cells = panel ? cellIds.map((id) => cellOf(panel, id)) : [];
         if (!cells.length || cells.some((cell) => !cell)) return null;
         for (const cell of cells) {
-          if (!(await NotebookActions.runCells(panel.content, [cell], panel.sessionContext))) return false;
+          if (!(await runCell(panel, cell))) return false;
         }
         return true;
       };
