@@ -7,6 +7,7 @@ import torch
 from ipydevice.virtual.tags import device_of
 
 Tensor = torch.Tensor
+_NAMES_THE_DEVICE = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 8)  # the sentence was reworded then
 
 
 def two_devices(first: torch.device, second: torch.device) -> RuntimeError:
@@ -17,7 +18,12 @@ def two_devices(first: torch.device, second: torch.device) -> RuntimeError:
 
 
 def common_check(argument: str, device: torch.device, expected: torch.device, method: str) -> RuntimeError:
-    """c10/core/DeviceGuard: `common_device_check_failure`, called by every generated wrapper."""
+    """ATen/core/adaption.cpp: `common_device_check_failure`, called by every generated wrapper."""
+    if not _NAMES_THE_DEVICE:
+        return RuntimeError(
+            f"Expected all tensors to be on the same device, but found at least two devices, {expected} and {device}! "
+            f"(when checking argument for argument {argument} in method {method})"
+        )
     return RuntimeError(
         f"Expected all tensors to be on the same device, but got {argument} is on {device}, different from other "
         f"tensors on {expected} (when checking argument in method {method})"

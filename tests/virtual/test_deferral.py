@@ -100,6 +100,17 @@ def test_the_function_that_a_mode_gets_is_the_one_in_torch(cards: Any) -> None:
     assert got == [torch.zeros, torch.Tensor.to]
 
 
+def test_entry_points_keep_their_names(cards: Any) -> None:
+    functions = (torch.Tensor.to, torch.zeros, torch.lstm, F.scaled_dot_product_attention, torch.Tensor.numpy)
+    assert [torch.overrides.resolve_name(function) for function in functions] == [
+        "torch.Tensor.to",
+        "torch.zeros",
+        "torch.lstm",
+        "torch.nn.functional.scaled_dot_product_attention",
+        "torch.Tensor.numpy",
+    ]
+
+
 def test_a_mode_can_repair_a_call(cards: Any) -> None:
     class Repair(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -36,7 +36,7 @@ def test_losses_are_those_of_a_plain_cpu(path: Path) -> None:
         places = {str(value.device) for value in found.values() if isinstance(value, torch.Tensor)}
     assert len(plain) > 10
     assert all(isinstance(value, float) for value in plain)
-    assert found["losses"] == pytest.approx(plain, rel=1e-6, abs=1e-8)
+    assert found["losses"] == plain
     assert swapped["losses"] == found["losses"]
     assert "cuda:0" in places or path.stem == "replay_buffer"
 
