@@ -148,8 +148,8 @@ def _short(diff: Sequence[DiffLine]) -> list[str]:
 
 def _bars(bars: Bars, page: _Page) -> Iterator[str]:
     names = [visible(bar.device) for bar in bars.bars]
-    column = min(24, max(map(cells, names), default=0))
-    length = max(10, min(40, page.width - column - 20))
+    column = min(24, page.width - 24, max(map(cells, names), default=0))
+    length = min(40, page.width - column - 16)  # beside "  name  ", and "  1023 KiB" at its right
     for name, bar in zip(names, bars.bars, strict=True):
         filled = round(bar.share * length)
         name = crop(name, column)
@@ -210,7 +210,8 @@ def _widths(lines: Sequence[tuple[str, ...]], room: int) -> list[int]:
         if taken + min(name, 20) <= room or column is None:
             break
         widths[column] = 0
-    widths[0] = max(8, min(name, room - taken))
+    widths[0] = min(name, max(8, room - taken))
+    widths[2] -= max(0, widths[0] + taken - room)
     return widths
 
 
