@@ -268,6 +268,7 @@ _CUDA: dict[str, Any] = {
     "max_memory_cached": max_memory_allocated,
     "reset_peak_memory_stats": reset_peak_memory_stats,
     "reset_max_memory_allocated": reset_peak_memory_stats,
+    "reset_max_memory_cached": reset_peak_memory_stats,
     "reset_accumulated_memory_stats": _nothing,
     "mem_get_info": mem_get_info,
     "memory_stats": memory_stats,

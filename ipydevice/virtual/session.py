@@ -31,6 +31,7 @@ from ipydevice.virtual import (
 )
 from ipydevice.virtual.mode import VirtualDevices
 from ipydevice.virtual.patches import Patches
+from ipydevice.virtual.tags import memory
 
 _ROOMS = (
     storages,
@@ -104,6 +105,8 @@ def _install() -> None:
 
 
 def _uninstall() -> None:
+    for used in memory.values():
+        used.peak = used.now
     _leave_default_device()
     _leave_mode()
     _unteach_scripts()
