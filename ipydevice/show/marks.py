@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -119,19 +120,22 @@ def _labels(spans: list[_Span], width: int | None) -> list[list[Piece]]:
     while waiting:
         row: list[Piece] = []
         later: list[_Span] = []
-        limit = width
+        limit: float = math.inf if width is None else width  # column before which the next label has to end
         for span in reversed(waiting):
             label = visible(span.mark.device)
-            if width is not None:
-                label = crop(label, max(4, width - span.start))
+            column = span.start
+            if width is not None:  # at the right edge a label moves to the left
+                label = crop(label, width)
+                column = min(column, width - cells(label))
             role = "stray" if span.mark.stray else "mark"
-            if limit is None or span.start + cells(label) <= limit or not row:
-                row.append(Piece(span.start, label, role, span.mark.device))
-                limit = span.start - 2
+            if column + cells(label) <= limit or not row:
+                row.append(Piece(column, label, role, span.mark.device))
+                limit = column - 2
             else:
-                row.append(Piece(span.start, "│", role, span.mark.device))
                 later.append(span)
-                limit = span.start - 1
+                if span.start < limit:
+                    row.append(Piece(span.start, "│", role, span.mark.device))
+                    limit = span.start - 1
         rows.append(row[::-1])
         waiting = later[::-1]
     return rows
