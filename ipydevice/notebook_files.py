@@ -149,16 +149,16 @@ def transform() -> Callable[[str], str] | None:
     return make
 
 
-def write(path: Path, text: str) -> None:
-    """Put `text` into a file so that at each moment the old or the new one is there, whole.
+def write(path: Path, content: bytes) -> None:
+    """Put `content` into a file so that at each moment the old or the new one is there, whole.
 
     Raises OSError where the folder or the disk does not let it.
     """
     target = Path(os.path.realpath(path))  # a link stays a link
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():

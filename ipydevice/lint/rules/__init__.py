@@ -1,0 +1,8 @@
+"""The rules, by what they look at."""
+
+from __future__ import annotations
+
+from ipydevice.lint.rule import RULES
+from ipydevice.lint.rules import datasets, modules, processes, tensors
+
+__all__ = ["RULES", "datasets", "modules", "processes", "tensors"]
