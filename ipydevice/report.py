@@ -39,6 +39,7 @@ class Transfer:
     dtype: str | None = None
     explicit: bool = False  # the code asks for it: .to(), .cpu(); False for what happens along the way
     loop: bool = False
+    inside: bool = False  # a library does it, in the call that the user has written
     advice: str = ""
 
 

@@ -73,6 +73,21 @@ def nearest(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def asking(frame: FrameType | None) -> FrameType | None:
+    """The frame that wrote the call, be it a library's: without us, torch's way to us and the composite itself."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.endswith(_OVERRIDES):
+            frame = frame.f_back
+            if frame is not None and not frame.f_code.co_filename.startswith(OWN_FOLDER):
+                frame = frame.f_back
+        elif file.startswith(OWN_FOLDER):
+            frame = frame.f_back
+        else:
+            break
+    return frame
+
+
 def place_of(code: CodeType, line: int, sources: Sources) -> Place:
     """The line as the user wrote it."""
     source = sources.of_code_file(code.co_filename)

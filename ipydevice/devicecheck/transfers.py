@@ -34,6 +34,7 @@ class _Site:
     same: bool = True  # it was that tensor each time
     non_blocking: bool = True
     module: bool = False  # Module.to(): many tensors in one call
+    library: str = ""  # the file that made the call, where it isn't the user's
 
 
 class TransferLog:
@@ -56,6 +57,9 @@ class TransferLog:
             shape, dtype = placement.shape_of(facts.tensor), placement.dtype_of(facts.tensor)
             site = self._sites[key] = _Site(watched, facts[:3], chain, shape, dtype, first=weakref.ref(facts.tensor))
             site.module = _inside_module_move(caller)
+            writer = callsite.asking(caller)
+            if writer is not None and writer is not frame:
+                site.library = writer.f_code.co_filename.replace("\\", "/")
         elif site.first() is not facts.tensor:
             site.same = False
         site.count += 1
@@ -92,8 +96,9 @@ def _transfer(site: _Site, sources: Sources) -> Transfer:
         bytes=site.bytes,
         shape=site.shape,
         dtype=site.dtype,
-        explicit=site.watched.explicit,
+        explicit=site.watched.explicit and kind == "copy",
         loop=loop,
+        inside=bool(site.library) and not site.module,
         advice=_advice(site) if loop else "",
     )
 
@@ -151,18 +156,28 @@ def _inside_module_move(caller: FrameType | None) -> bool:
     return False
 
 
+# What the user can do about a library's own copies and waits; nothing about most.
+_LIBRARIES = (
+    ("torch/distributions/", "the distribution checks its arguments: validate_args=False saves it"),
+    ("torch/optim/", "the optimizer's step counters are on the device: load its state with map_location='cpu'"),
+    ("torch/nn/utils/rnn", "enforce_sorted=True, or lengths sorted beforehand, save it"),
+)
+
+
 def _advice(site: _Site) -> str:
     """What saves it, for something that a loop repeats."""
     kind, origin, target = site.facts
     call = site.watched.call
     if site.module:
         return "move the module once, before the loop"
-    if kind == "copy" and site.count > 1 and site.same:
-        return "the same tensor each time: move it once, before the loop"
+    if site.library:
+        return next((words for part, words in _LIBRARIES if part in site.library), "")
     if call == "indexing" or (call == "assignment" and kind == "sync"):
         if kind == "copy":
             return f"make the index on {target}"
         return "counting a mask makes the host wait: torch.where() keeps the work on the device"
+    if kind == "copy" and site.count > 1 and site.same:
+        return "the same tensor each time: move it once, before the loop"
     if kind == "copy" and origin in HOST:
         if call in ("torch.tensor()", ".new_tensor()"):
             return "build the tensor once before the loop, or from tensors that are on the device"

@@ -48,7 +48,7 @@ def _of_self(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | No
 
 def _on_device(tensor: torch.Tensor | None) -> str | None:
     """The accelerator that holds `tensor`; None for the host."""
-    if tensor is None:
+    if tensor is None or (type(tensor) is torch.Tensor and tensor.is_cpu):  # no mode is on in here
         return None
     where = placement.device_of(tensor)
     return None if where in HOST else where
@@ -114,7 +114,7 @@ _PLAIN_INDICES = (int, slice, type(None), type(...), str, bool)
 
 
 def _indexed(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Facts | None:
-    """A mask has to be counted; an index on the host has to be copied."""
+    """A mask has to be counted, one number read, and an index on the host copied (ATen/TensorIndexing.h)."""
     index = args[1] if len(args) > 1 else None
     if type(index) in _PLAIN_INDICES:
         return None
@@ -122,9 +122,12 @@ def _indexed(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Fact
     if where is None:
         return None
     for part in tensors_of(index):
+        mask = part.dtype in (torch.bool, torch.uint8)
+        number = part.dim() == 0 and not mask
         if placement.device_of(part) == "cpu":
-            return Facts("copy", "cpu", where, part, placement.bytes_of(part))
-        if part.dtype in (torch.bool, torch.uint8):
+            if not number:
+                return Facts("copy", "cpu", where, part, placement.bytes_of(part))
+        elif mask or number:
             return Facts("sync", where, "cpu", part, 8)
     return None
 
