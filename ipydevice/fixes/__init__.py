@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 
 from ipydevice.diagnose.finding import Finding
 from ipydevice.diagnosis import Fix
@@ -14,22 +15,23 @@ from ipydevice.fixes.guards import guard
 __all__ = ["apply", "propose"]
 
 MOST = 5
+# Where weights or the accelerator are missing, a move would only lead to the next error.
+_NO_MOVE = ("meta_not_materialized", "no_accelerator")
 
 
 def propose(finding: Finding) -> list[Fix]:
     """Ways to mend it, the best first, at most about five; empty where none is known."""
     ctx = Context(finding)
     found: list[Fix] = []
-    seen: set[tuple[str, ...]] = set()
     repairs: list[Fix] = []
-    for proposal in _proposals(ctx):
-        for fix in ctx.fixes(proposal):
-            key = (*(edit.after for edit in fix.edits), fix.setup or "")
-            if key in seen:
-                continue
-            seen.add(key)
-            # A repair stands behind the edits unless its own edit would lose work.
-            (found if fix.kind != "repair" or not found else repairs).append(fix)
+    seen: set[tuple[str, ...]] = set()
+    for fix in _fixes(ctx):
+        key = (*(edit.after for edit in fix.edits), fix.setup or "")
+        if key in seen:
+            continue
+        seen.add(key)
+        # A repair stands behind the edits unless its own edit would lose work.
+        (found if fix.kind != "repair" or not found else repairs).append(fix)
         if len(found) >= MOST:
             break
     found = [*found[:3], *repairs[:1], *found[3:]][:MOST]
@@ -37,13 +39,23 @@ def propose(finding: Finding) -> list[Fix]:
     return [*found[: MOST - 1], early] if early is not None else found
 
 
-def _proposals(ctx: Context) -> Iterator[Proposal]:
+def _fixes(ctx: Context) -> Iterator[Fix]:
     repairs = list(BY_CAUSE.get(ctx.finding.cause, ()))
-    if ctx.finding.cause not in ("meta_not_materialized", "no_accelerator"):
+    if ctx.finding.cause not in _NO_MOVE:
         repairs.append(anything)
     for repair in repairs:
+        try:
+            for proposal in _proposed(ctx, repair):
+                yield from ctx.fixes(proposal)
+        except Exception:
+            if os.environ.get("IPYDEVICE_DEBUG"):
+                raise
+
+
+def _proposed(ctx: Context, repair: Callable[[Context], Iterator[Proposal]]) -> Iterator[Proposal]:
+    """A repair's proposals; a device told by its name alone makes one uncertain."""
+    ctx.guessed = False
+    for proposal in repair(ctx):
+        proposal.certain = proposal.certain and not ctx.guessed
+        yield proposal
         ctx.guessed = False
-        for proposal in repair(ctx):
-            proposal.certain = proposal.certain and not ctx.guessed
-            yield proposal
-            ctx.guessed = False

@@ -265,7 +265,7 @@ def _made_beside(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> lis
     parent = site.source.parent(statement) if statement is not None else None
     if stray is None or parent is None:
         return []
-    met = {site.source.segment(use) for use in next_strays(ctx, stray.site)}
+    met = {stray.site.source.segment(use) for use in next_strays(ctx, stray.site)}
     found: list[str] = []
     for _, block in ast.iter_fields(parent):
         if not (isinstance(block, list) and statement in block):

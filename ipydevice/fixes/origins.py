@@ -46,11 +46,10 @@ def _is_tensor_step(ctx: Context, step: Step, statement: ast.stmt | None) -> boo
 
 
 def _shared(ctx: Context, step: Step, statement: ast.Assign) -> bool:
-    """Is a global name of the statement also wanted on the host?"""
-    if any(True for _ in ctx.work.functions(step.site.source, statement)):
-        return False
+    """Is a name of the statement also wanted on the host?"""
+    area = next(iter(ctx.work.functions(step.site.source, statement)), None)
     names = [n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
-    return any(uses.wanted_on_host(ctx, name) for name in names)
+    return any(uses.wanted_on_host(ctx, name, area) for name in names)
 
 
 def made_by_functions(ctx: Context) -> Iterator[Proposal]:

@@ -229,7 +229,12 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
             indexed = ctx.value(Site(site.source, value, site.frame))
             return index is node and placement.is_tensor(indexed)
         case ast.Call(args=args, keywords=keywords):
-            if parent.func is node or root(parent.func) in HOST_ROOTS or last_name(parent.func) in LOADERS:
+            if (
+                _is_lengths(parent, node)
+                or parent.func is node
+                or root(parent.func) in HOST_ROOTS
+                or last_name(parent.func) in LOADERS
+            ):
                 return False
             others = [a for a in (*args, *keywords) if a is not node and not isinstance(_bare(a), ast.Constant)]
             if isinstance(parent.func, ast.Attribute):
@@ -251,6 +256,14 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
             return isinstance(call, ast.Call) and call.func is parent and is_operand(ctx, site, call)
         case _:
             return False
+
+
+def _is_lengths(call: ast.Call, node: ast.AST) -> bool:
+    """The argument that pack_padded_sequence wants on the host (torch/nn/utils/rnn.py)."""
+    if last_name(call.func) != "pack_padded_sequence":
+        return False
+    named = any(k.arg == "lengths" and node in (k, k.value) for k in call.keywords)
+    return named or (len(call.args) > 1 and call.args[1] is node)
 
 
 def _is_tensor_method(name: str) -> bool:
@@ -276,19 +289,20 @@ def _to_host(node: ast.AST) -> bool:
     return any(isinstance(n, ast.Call) and last_name(n.func) in ("cpu", "numpy", "tolist") for n in ast.walk(node))
 
 
-def wanted_on_host(ctx: Context, name: str) -> bool:
-    """Is this global name also used where only the host will do: numpy, plots, data loaders?"""
-    for cell in ctx.work.order:
-        tree = ctx.work.effects(cell).tree
+def wanted_on_host(ctx: Context, name: str, area: ast.AST | None = None) -> bool:
+    """Is this name also used where only the host will do: numpy, plots, loaders, lengths? In all cells or `area`."""
+    trees = [ctx.work.effects(cell).tree for cell in ctx.work.order] if area is None else [area]
+    for tree in trees:
         parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
         for node in ast.walk(tree):
             if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
                 continue
-            up: ast.AST | None = parents.get(node)
+            below: ast.AST = node
+            up = parents.get(node)
             while up is not None and not isinstance(up, ast.stmt):
-                if isinstance(up, ast.Call):
-                    called = last_name(up.func)
-                    if called in ("numpy", *LOADERS) or root(up.func) in HOST_ROOTS:
-                        return True
-                up = parents.get(up)
+                if isinstance(up, ast.Call) and (
+                    last_name(up.func) in ("numpy", *LOADERS) or root(up.func) in HOST_ROOTS or _is_lengths(up, below)
+                ):
+                    return True
+                below, up = up, parents.get(up)
     return False
