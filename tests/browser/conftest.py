@@ -22,7 +22,9 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, 
 expect.set_options(timeout=20_000)
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+CHROMIUM = os.environ.get("CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -55,6 +57,10 @@ class Jupyter:
             shutil.copytree(
                 ROOT / "ipydevice" / "show" / "labextension", places["data"] / "labextensions" / "ipydevice"
             )
+        else:  # the environment of the tests may have it, installed with the project
+            config = places["config"] / "labconfig" / "page_config.json"
+            config.parent.mkdir()
+            config.write_text(json.dumps({"disabledExtensions": {"ipydevice": True}}))
         self.settings = places["settings"] / "@jupyterlab" / "apputils-extension"
         self.settings.mkdir(parents=True)
         quiet = {"fetchNews": "false", "checkForUpdates": False}
@@ -225,6 +231,8 @@ def plain_jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jupyter]
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here; `make chromium` installs it on Debian as root")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, headless=True)
         yield started
