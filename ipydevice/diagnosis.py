@@ -8,6 +8,7 @@ beside the notebook as JSON.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -108,6 +109,33 @@ class Row:
     odd: str = ""  # what is odd about it, in a few words
     note: str = ""  # facts that are not odd: "view of x", "shares storage with y"
     requires_grad: bool = False
+    remedy: str = ""  # code that mends what is odd, for a new cell
+    layers: tuple[Layers, ...] = ()  # of a module on several devices
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Layers of a module that follow each other on one device."""
+
+    device: str
+    count: int
+    first: str  # path of the first of them: "encoder.layers[0]"
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """Who holds the memory of one device, in bytes; each storage counts for the first that holds it."""
+
+    device: str
+    named: int = 0  # what the user's names lead to, with gradients
+    output: int = 0  # of the rest, what Out[] and _ hold
+    error: int = 0  # of the rest, what the frames of the last error hold
+    allocated: int | None = None  # by torch in this process; None where torch does not tell
+    reserved: int | None = None  # by torch, with its cache
+    used: int | None = None  # on the card, by all processes
+    total: int | None = None
+    holders: tuple[tuple[str, int], ...] = ()  # the largest in `output` and `error`: "Out[3]", "x in train()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +201,30 @@ class Inventory:
     left: int = 0  # rows not listed, beyond the limit
     title: str = ""  # "model.pt: 12 tensors"; by default the number of names
     notes: tuple[tuple[str, str], ...] = ()  # labelled sentences above the rows
-    fixes: tuple[Fix, ...] = ()
+    fixes: tuple[Fix, ...] = ()  # of what is odd, and of memory that can be freed
+    memory: tuple[DeviceMemory, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
+        """JSON-able, with stable keys."""
         plain: dict[str, Any] = _plain(self)
         return plain
+
+    def to_pandas(self) -> Any:
+        """The rows as a `pandas.DataFrame`, its index their names. Raises ImportError where pandas is missing."""
+        pandas = importlib.import_module("pandas")
+        columns = [item.name for item in dataclasses.fields(Row) if item.name != "layers"]
+        table = [[getattr(row, column) for column in columns] for row in self.rows]
+        return pandas.DataFrame(table, columns=columns).set_index("name")
+
+    def _repr_html_(self) -> str:
+        from ipydevice import show
+
+        return show.html(self)
+
+    def __str__(self) -> str:
+        from ipydevice import show
+
+        return show.text(self)
 
     def _ipython_display_(self) -> None:
         """Where a cell ends with it, the table is shown and not its fields."""

@@ -18,8 +18,10 @@ from ipydevice.diagnose import bindings, climb, holders, weigh
 from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.frames import Frame
+from ipydevice.diagnose.infer import device
 from ipydevice.diagnose.meeting import Candidate, candidates, fill_by_elimination, library_operands, view_of
 from ipydevice.diagnose.origin import Tracer
+from ipydevice.diagnose.source import FunctionNode
 from ipydevice.messages import Mismatch
 
 HOST = "cpu"
@@ -80,13 +82,35 @@ def _seen_through(candidate: Candidate, tracer: Tracer, mismatch: Mismatch) -> C
     scope = Scope(bound, candidate.frame.frame.f_globals)
     wanted = [candidate.device] if candidate.device is not None else [d for d in mismatch.devices if d == HOST]
     for returned in bindings.returns(text[1]):
-        kept = value(view_of(returned), scope)
+        given = _argument_returned(returned, node, text[1], bool(bound))
+        where = device(given, candidate.frame.scope) if given is not None else None
+        if given is not None and where is not None:
+            live = value(given, candidate.frame.scope)
+            known = placement.is_tensor(live)
+            return replace(candidate, node=given, device=where, value=live if known else None, known=known)
+        kept = value(view_of(returned, scope), scope)
         if kept is MISSING or kept is bound.get("self", MISSING):
             continue
         for found in placement.walk(kept, limit=100):
             if placement.device_of(found.value) in wanted:
                 return replace(candidate, value=found.value, known=True, device=placement.device_of(found.value))
     return candidate
+
+
+def _argument_returned(returned: ast.expr, call: ast.Call, function: FunctionNode, bound: bool) -> ast.expr | None:
+    """The argument that a function gives back in another shape: ``memory`` of ``self.split(memory)``."""
+    root = returned
+    while isinstance(root, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(root, ast.Call) and not isinstance(root.func, ast.Attribute):
+            return None
+        root = root.func if isinstance(root, ast.Call) else root.value
+    if (
+        not isinstance(root, ast.Name)
+        or root.id not in bindings.parameters(function)
+        or bindings.of_name(function, root.id)
+    ):
+        return None
+    return bindings.argument_for(call, function, root.id, bound)
 
 
 def _chain(stray: Candidate, tracer: Tracer) -> list[Step]:
@@ -114,12 +138,12 @@ def _sides(met: list[Candidate], inside: list[tuple[str, Any]], mismatch: Mismat
         if candidate.device is None or (len(devices) > 1 and not _is_among(candidate.device, devices)):
             continue
         sides.setdefault(candidate.device, []).append(candidate)
-    for device, side in sides.items():
+    for name, side in sides.items():
         matched = [candidate for candidate in side if id(candidate) in exact]
         if matched:
-            sides[device] = matched
+            sides[name] = matched
         else:  # of a whole module one tensor will do
-            sides[device] = [c for i, c in enumerate(side) if not c.member or c.node is not side[i - 1].node or i == 0]
+            sides[name] = [c for i, c in enumerate(side) if not c.member or c.node is not side[i - 1].node or i == 0]
     return sides
 
 

@@ -74,6 +74,12 @@ def value(node: ast.AST | None, scope: Scope) -> Any:
             if any(part is MISSING for part in parts):
                 return MISSING
             return tuple(parts) if isinstance(node, ast.Tuple) else parts
+        case ast.Call(func=ast.Attribute(value=base_node, attr="values"), args=[], keywords=[]):
+            base = value(base_node, scope)
+            return list(dict.values(base)) if type(base) in _DICTS else MISSING
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner], keywords=[]):
+            held = value(inner, scope)
+            return list(held) if type(held) in (list, tuple) else MISSING
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
             return -number
         case _:

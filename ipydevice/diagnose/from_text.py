@@ -59,26 +59,32 @@ class _Meeting:
 
 
 def _running(last: PrintedSite, mismatch: Mismatch, reading: Reading) -> tuple[ast.AST, list[_Meeting]]:
-    """The expression that failed, and what met in it: the marked one, else the one whose operands differ."""
+    """The expression that failed, and what met in it: the marked one, else the first whose operands differ."""
     if last.node is not None:
         seen = _meetings(last.node, last, mismatch, reading)
         if seen:
             return last.node, seen
-    candidates = [
-        node
-        for node in ast.walk(last.statement)
-        if isinstance(node, (ast.Call, ast.BinOp, ast.Subscript, ast.Compare, ast.AugAssign))
-    ]
-    named = [node for node in candidates if _is_named(node, last.below, mismatch)]
+    candidates = [node for node in ast.walk(last.statement) if isinstance(node, _MEETS)]
+    candidates.sort(key=_size)  # inner ones run first
+    named = [node for node in candidates if _is_named(node, last, mismatch, reading)]
     read = [(node, _meetings(node, last, mismatch, reading)) for node in named or candidates]
     for node, seen in read:
-        devices = {meeting.operand.device for meeting in seen if meeting.read}
-        if len(devices - {None}) > 1:
+        if len({meeting.operand.device for meeting in seen if meeting.read} - {None}) > 1:
             return node, seen
-    wanted = [(node, seen) for node, seen in read if any(m.operand.device for m in seen)]
-    if wanted:
-        return wanted[0]
-    return (last.statement, []) if not read else read[0]
+    for wanted in ({HOST}, {HOST, None}):
+        for node, seen in read:
+            devices = {meeting.operand.device for meeting in seen}
+            if devices & wanted and (devices - {None}):
+                return node, seen
+    return read[0] if read else (last.statement, [])
+
+
+_MEETS = (ast.Call, ast.BinOp, ast.Subscript, ast.Compare, ast.AugAssign, ast.Assign)
+_CALLED = ("_wrapped_call_impl", "_call_impl", "__call__")  # of nn.Module
+
+
+def _size(node: ast.AST) -> int:
+    return sum(1 for _ in ast.walk(node))
 
 
 _OPERATORS = {
@@ -87,9 +93,11 @@ _OPERATORS = {
 }  # fmt: skip
 
 
-def _is_named(node: ast.AST, below: str | None, mismatch: Mismatch) -> bool:
+def _is_named(node: ast.AST, last: PrintedSite, mismatch: Mismatch, reading: Reading) -> bool:
     """Whether the frame below, or the message's op, is what this node calls."""
-    op = (mismatch.op or "").strip("_")
+    op, below = (mismatch.op or "").strip("_"), last.below
+    if isinstance(node, ast.Call) and below in _CALLED:
+        return not reading.is_library(node.func) and isinstance(node.func, (ast.Name, ast.Attribute, ast.Subscript))
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         return name == below or (below is None and bool(op) and name.strip("_") == op)
@@ -102,66 +110,116 @@ def _is_named(node: ast.AST, below: str | None, mismatch: Mismatch) -> bool:
 
 def _meetings(node: ast.AST, last: PrintedSite, mismatch: Mismatch, reading: Reading) -> list[_Meeting]:
     """What meets in `node`; of a call of a module also the module."""
+    callee = node.func if isinstance(node, ast.Call) else None
+    is_module = callee is not None and reading.is_module(callee, Site(last.source, callee))
     found = []
     for expression, role in locate.operands(node):
-        if role == "callee" and not reading.is_module(expression, Site(last.source, expression)):
+        if role == "callee" and not (is_module and reading.holds_tensors(Site(last.source, expression))):
             continue
-        if role == "receiver" and isinstance(expression, ast.Name) and expression.id in reading.libraries:
+        if (role == "receiver" and (is_module or reading.is_library(expression))) or not _may_be_tensor(expression):
             continue
         site = Site(last.source, expression)
-        device = reading.device(expression, site)
-        told = reading.told(role, node, is_module=role == "callee") if device is None else None
-        found.append(
-            _Meeting(
-                Operand(
-                    site=site,
-                    expression=last.source.segment(expression),
-                    device=device or told,
-                    kind="module" if role == "callee" else "tensor",
-                    role=role,
-                ),
-                site,
-                read=device is not None,
-            )
+        device = reading.device(expression, site) if role != "callee" else reading.module_device(site)
+        told = reading.told(role, node, is_module=is_module) if device is None else None
+        operand = Operand(
+            site=site,
+            expression=last.source.segment(expression),
+            device=device or told,
+            kind="module" if role == "callee" else "tensor",
+            role=role,
         )
-    return [meeting for meeting in found if not isinstance(meeting.site.node, ast.Constant)]
+        found.append(_Meeting(operand, site, read=device is not None))
+    return found
+
+
+def _may_be_tensor(node: ast.expr) -> bool:
+    """False for numbers, texts and the like."""
+    match node:
+        case ast.Constant() | ast.Starred() | ast.Slice() | ast.Lambda() | ast.JoinedStr() | ast.Name(id="self" | "cls"):
+            return False
+        case ast.UnaryOp():
+            return _may_be_tensor(node.operand)
+        case ast.Attribute(attr=name):
+            return name not in ("shape", "dtype", "device", "ndim")
+        case ast.Subscript():
+            return _may_be_tensor(node.value)
+        case ast.Call(func=ast.Name(id="len" | "int" | "range" | "float" | "str")):
+            return False
+        case ast.Call(func=ast.Attribute(attr="size" | "dim" | "numel" | "item" | "tolist")):
+            return False
+        case ast.BinOp():
+            return _may_be_tensor(node.left) or _may_be_tensor(node.right)
+    return True
 
 
 def _choose(found: Finding, seen: list[_Meeting], mismatch: Mismatch, reading: Reading) -> None:
     """Which of them is the stray: by the rule where one wants the host, else the one left on the host."""
-    known = [meeting for meeting in seen if meeting.operand.device is not None]
+    if mismatch.kind == "meta":
+        return  # the texts that made the weights do not tell which were never loaded
     if mismatch.family == "numpy" or mismatch.host_required:
         found.host_required = True
-        accelerated = [m for m in seen if m.operand.device not in (None, HOST)] or [
-            m for m in seen if m.operand.role == "receiver"
-        ]
-        _name(found, accelerated[0] if accelerated else None, None, HOST, reading)
+        _name(found, _wanted_on_host(seen, mismatch), None, HOST, reading)
         return
-    hosts = [m for m in known if m.operand.device == HOST]
-    others = [m for m in known if m.operand.device != HOST]
-    if not hosts and len(others) > 1 and len({m.operand.device for m in others}) > 1:
-        hosts, others = others[1:], others[:1]  # between two cards nothing tells which is right
+    if mismatch.family == "generator":
+        drawn = next((m for m in seen if m.operand.role == "generator"), None)
+        if drawn is not None and len(mismatch.devices) > 1:
+            drawn.operand.device, drawn.operand.kind = mismatch.devices[1], "generator"
+            _name(found, drawn, None, mismatch.devices[0], reading)
+        return
+    hosts = [m for m in seen if m.operand.device == HOST]
+    others = [m for m in seen if m.operand.device not in (None, HOST)]
+    if not hosts and len({m.operand.device for m in others}) > 1:
+        others.sort(key=lambda m: m.operand.kind != "module")  # between two cards a tensor goes to the module
+        others, hosts = others[:1], others[1:]
         hosts[0].read = False
-    unknown = [m for m in seen if m.operand.device is None]
-    if not hosts and others and len(unknown) == 1 and HOST in mismatch.devices:
-        unknown[0].operand.device = HOST  # by elimination
-        hosts = unknown
-    if not others and hosts and len(unknown) == 1 and reading.accelerator is not None:
-        unknown[0].operand.device = reading.accelerator
-        others = unknown
+    _fill_by_elimination(hosts, others, seen, mismatch, reading)
+    if hosts and not hosts[0].read and any(m.operand.role == "index" for m in others):
+        index = next(m for m in others if m.operand.role == "index")
+        _name(found, index, hosts[0], HOST, reading)  # a host table: its index is what can follow
+        return
+    hosts.sort(key=lambda m: not m.read)
     target = others[0].operand.device if others else reading.accelerator
     _name(found, hosts[0] if hosts else None, others[0] if others else None, target, reading)
+
+
+def _wanted_on_host(seen: list[_Meeting], mismatch: Mismatch) -> _Meeting | None:
+    """The argument that a rule wants on the host: by its name, else what the code has on an accelerator."""
+    wanted = mismatch.host_required or mismatch.argument or ""
+    for meeting in seen:
+        if wanted and wanted in (meeting.operand.role, *meeting.operand.expression.split(".")):
+            return meeting
+    if wanted == "lengths":
+        return next((m for m in seen if m.operand.role == "1"), None)
+    on_card = [m for m in seen if m.operand.device not in (None, HOST)]
+    receivers = [m for m in seen if m.operand.role == "receiver"] or (seen if len(seen) == 1 else [])
+    return next(iter(on_card or receivers), None)
+
+
+def _fill_by_elimination(
+    hosts: list[_Meeting], others: list[_Meeting], seen: list[_Meeting], mismatch: Mismatch, reading: Reading
+) -> None:
+    """Of two devices and one operand whose device is not known, it has the one that is left."""
+    unknown = [m for m in seen if m.operand.device is None]
+    if len(unknown) != 1 or len(mismatch.devices) < 2:
+        return
+    if others and not hosts and HOST in mismatch.devices:
+        unknown[0].operand.device = HOST
+        hosts.append(unknown[0])
+    elif hosts and not others and reading.accelerator is not None:
+        unknown[0].operand.device = reading.accelerator
+        others.append(unknown[0])
 
 
 def _name(found: Finding, stray: _Meeting | None, other: _Meeting | None, target: str | None, reading: Reading) -> None:
     if stray is None or target is None:
         return
     device = stray.operand.device or reading.accelerator or ""
-    found.stray = Stray(stray.site, "", device, stray.operand.kind, value=MISSING)
+    member = reading.held_tensor(stray.site) if stray.operand.kind == "module" else ""
+    found.stray = Stray(stray.site, member, device, stray.operand.kind, value=MISSING)
     found.other = other.operand if other is not None else None
     found.target = target
     found.chain = reading.tracer.trace(stray.site, device)
-    found.cause = reading.cause(stray.site, stray.operand.kind) or _classified(found, reading)
+    found.cause = reading.cause(stray.site, stray.operand.kind, member) or _classified(found, reading)
     agreed = stray.read and (found.host_required or (other is not None and other.read))
     found.confidence = "likely" if agreed and found.mismatch.confidence == "exact" else "guess"
     found.evidence = reading.evidence(stray.site, other.site if other is not None else None)

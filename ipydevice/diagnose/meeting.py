@@ -93,7 +93,7 @@ def _expand(frame: Frame, expr: ast.expr, role: str, passed: dict[ast.expr, Any]
         return list(_inside(frame, expr, role, live))
     if isinstance(expr, ast.Attribute) and role == "callee":
         return []  # a method: its receiver is an operand of its own
-    base = view_of(expr)
+    base = view_of(expr, frame.scope)
     if base is not expr:
         shown = _expand(frame, base, role, passed)
         if any(candidate.known for candidate in shown):
@@ -139,17 +139,21 @@ def _ingredients(frame: Frame, expr: ast.expr, role: str, where: str | None) -> 
 
 
 def _is_tensor_expression(expr: ast.expr, scope: Scope) -> bool:
-    live = value(view_of(expr), scope)
+    live = value(view_of(expr, scope), scope)
     return placement.is_tensor(live) or (isinstance(expr, (ast.BinOp, ast.Call)) and device(expr, scope) is not None)
 
 
-def view_of(expr: ast.expr) -> ast.expr:
+def view_of(expr: ast.expr, scope: Scope) -> ast.expr:
     """``self.pe`` of ``self.pe[:, :n].unsqueeze(0)``: whose storage or values the expression shows."""
     while True:
         match expr:
             case ast.Subscript(value=inner):
                 expr = inner
-            case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name in VIEWS:
+            case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name in VIEWS or name in ("values", "items"):
+                if placement.is_module(value(inner, scope)):
+                    return expr  # a method of the user's of that name
+                expr = inner
+            case ast.Call(func=ast.Name(id="list" | "tuple" | "iter" | "sorted" | "reversed"), args=[inner]):
                 expr = inner
             case ast.Attribute(value=inner, attr=name) if name in VIEWS:
                 expr = inner

@@ -56,7 +56,7 @@ class Tracer:
     # One step ------------------------------------------------------------------------------
 
     def _step(self, site: Site, stray_device: str | None) -> Step | None:
-        node = view_of(site.node) if isinstance(site.node, ast.expr) else site.node
+        node = view_of(site.node, self.scope(site)) if isinstance(site.node, ast.expr) else site.node
         if isinstance(site.node, ast.Subscript):
             filled = self._of_target(site, site.node)
             if filled is not None:

@@ -29,6 +29,7 @@ class PrintedSite:
 
 def sites(frames: Sequence[PastedFrame], history: CellHistory) -> list[PrintedSite]:
     """The user's frames, the outermost first, each with the source that it speaks of."""
+    frames = [frame for frame in frames if not _is_inner(frame)]
     sources = Sources(history)
     found: list[PrintedSite] = []
     for number, frame in enumerate(frames):
@@ -40,6 +41,12 @@ def sites(frames: Sequence[PastedFrame], history: CellHistory) -> list[PrintedSi
             site.below = below.function.rpartition(".")[2] if below is not None and not below.is_user else None
             found.append(site)
     return found
+
+
+def _is_inner(frame: PastedFrame) -> bool:
+    """Frames that tell nothing: our own virtual GPUs' (real ones raise from C++), and wrappers of torch's decorators."""
+    file = frame.file.replace("\\", "/")
+    return "/ipydevice/virtual/" in file or (file.endswith("utils/_contextlib.py") and "decorate_context" in frame.function)
 
 
 def _site(frame: PastedFrame, history: CellHistory, sources: Sources) -> PrintedSite | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from ipydevice.cells import CellHistory
@@ -112,6 +113,10 @@ class Reading:
                 return self._one(here, depth, node.body, node.orelse)
             case ast.Tuple() | ast.List():
                 return self._one(here, depth, *node.elts)
+            case ast.Dict():
+                return self._one(here, depth, *node.values)
+            case ast.DictComp():
+                return self.device(node.value, here, depth + 1)
             case ast.ListComp() | ast.GeneratorExp():
                 return self.device(node.elt, here, depth + 1)
             case ast.Subscript():
@@ -143,7 +148,18 @@ class Reading:
             return HOST
         if self.makes_module(step.value):
             return self.module_device(site)
-        return self.device(step.value, step.site, depth + 1)
+        found = self.device(step.value, step.site, depth + 1)
+        return found or (HOST if self._is_made_in_init(step) else None)
+
+    def _is_made_in_init(self, step: Step) -> bool:
+        """A plain attribute that a module's __init__ computes with torch: before anybody could move the module."""
+        function = step.site.source.function(step.site.node)
+        cls = step.site.source.class_of(step.site.node)
+        if step.how != "attribute" or getattr(function, "name", "") != "__init__" or cls is None or step.value is None:
+            return False
+        text = ast.unparse(step.value)
+        calls = any(isinstance(node, ast.Call) and self._is_torch(node.func) for node in ast.walk(step.value))
+        return cls.name in self._classes and calls and not re.search(r"\.to\(|\.cuda\(|device", text)
 
     def _call(self, node: ast.Call, site: Site, depth: int) -> str | None:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -239,10 +255,14 @@ class Reading:
             for part in ast.walk(node)
         ) or any(isinstance(part, ast.Name) and part.id == "DataLoader" for part in ast.walk(node))
 
-    def _is_torch(self, func: ast.expr) -> bool:
-        root = func
-        while isinstance(root, ast.Attribute):
-            root = root.value
+    def is_library(self, node: ast.expr) -> bool:
+        """A module of Python's, or something in one: ``F``, ``nn.functional.relu``."""
+        root = _root(node)
+        return isinstance(root, ast.Name) and root.id in self.libraries
+
+    @staticmethod
+    def _is_torch(func: ast.expr) -> bool:
+        root = _root(func)
         return isinstance(root, ast.Name) and root.id in _TORCH and isinstance(func, ast.Attribute)
 
     def _returned(self, func: ast.expr) -> tuple[ast.expr, Site] | None:
@@ -269,14 +289,17 @@ class Reading:
             bool(re.match(r"(torch\.)?nn\.[A-Z]", text)) or last in self._classes or last.startswith("from_pretrained")
         )
 
-    @property
+    @cached_property
     def _classes(self) -> set[str]:
-        return {
-            node.name
-            for source in self.texts
-            for node in ast.walk(source.tree)
-            if isinstance(node, ast.ClassDef) and any("Module" in ast.unparse(base) for base in node.bases)
-        }
+        """Names of the classes in the texts that are modules, by their bases."""
+        classes = [node for source in self.texts for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)]
+        found: set[str] = set()
+        for _ in range(4):  # a base may stand below
+            for cls in classes:
+                bases = [ast.unparse(base) for base in cls.bases]
+                if any(re.match(r"(torch\.)?nn\.[A-Z]", base) or base.endswith("Module") or base in found for base in bases):
+                    found.add(cls.name)
+        return found
 
     def is_module(self, node: ast.expr, site: Site) -> bool:
         """Whether the name or attribute is bound to a module."""
@@ -296,10 +319,31 @@ class Reading:
             for node in ast.walk(made):
                 if isinstance(node, ast.Call) and (where := self._moved(node, site, DEEPEST)):
                     return where
-        moves = self.moves_of(ast.unparse(site.node))
-        if moves:
-            return self._moved(moves[-1], site, DEEPEST) or None
+        root = _root(site.node)
+        for name in dict.fromkeys((ast.unparse(site.node), ast.unparse(root))):
+            moves = self.moves_of(name)
+            if moves:
+                return self._moved(moves[-1], site, DEEPEST) or None
+        weight = _weight_of(made)
+        if weight is not None and step is not None:
+            return self.device(weight, step.site, DEEPEST - 3)
         return HOST if made is not None and self._is_whole(step) else None
+
+    def holds_tensors(self, site: Site) -> bool:
+        """False for modules without parameters: activations, and losses without weights."""
+        step = self.tracer._step(site, None)
+        made = _innermost(step.value) if step is not None else None
+        if not isinstance(made, ast.Call):
+            return True
+        name = ast.unparse(made.func).rpartition(".")[2]
+        return name in self._classes or not _WEIGHTLESS.search(name) or _weight_of(made) is not None
+
+    def held_tensor(self, site: Site) -> str:
+        """``.weight``, where a loss holds a tensor that was given to it."""
+        step = self.tracer._step(site, None)
+        made = _innermost(step.value) if step is not None else None
+        given = _weight_keyword(made)
+        return f".{given}" if given else ""
 
     def moves_of(self, name: str) -> list[ast.Call]:
         """Calls such as ``model.to(...)`` of exactly this name."""
@@ -316,10 +360,8 @@ class Reading:
     def _is_whole(self, step: Step | None) -> bool:
         """Whether the text around a step is a whole cell or file, so that a move would be seen."""
         return (
-            (step is not None
-            and any(site.whole for site in self.tracer.sites if site.source is step.site.source))
-            or (step is not None and step.site.source.cell is not None and step.site.source.shift == 0)
-        )
+            step is not None and any(site.whole for site in self.tracer.sites if site.source is step.site.source)
+        ) or (step is not None and step.site.source.cell is not None and step.site.source.shift == 0)
 
     def _is_registered(self, step: Step) -> bool:
         """Whether ``self.x = ...`` makes a parameter, buffer or module, which follow the module they belong to."""
@@ -354,22 +396,24 @@ class Reading:
         if role in roles:
             return roles[role]
         if is_module:
-            return next((roles[name] for name in roles if name in _HELD), None)
-        if not role.isdigit() or not isinstance(node, ast.Call):
-            names = {"left": "self", "right": "other", "receiver": "self", "index": "index"}
-            return roles.get(names.get(role, ""))
+            wanted = _HELD if role == "callee" else _GIVEN if role == "0" else frozenset[str]()
+            return next((roles[name] for name in roles if name in wanted), None)
         order = self.mismatch.arguments
-        if role == "0":
-            return next((roles[name] for name in roles if name in _GIVEN), None) or (
-                roles.get("self") if order[:2] != ("self", "mat1") else None
-            )
-        position = int(role)
-        return roles.get(order[position]) if position < len(order) else None
+        if isinstance(node, ast.BinOp):
+            names = ("self", "mat1", "input") if role == "left" else ("other", "mat2", "vec", "vec2", "batch2", "tensor")
+            return next((roles[name] for name in names if name in roles), None)
+        if isinstance(node, ast.Call):
+            method = isinstance(node.func, ast.Attribute) and not self.is_library(node.func)
+            position = int(role) + method if role.isdigit() else 0 if role == "receiver" else -1
+            return roles.get(order[position]) if 0 <= position < len(order) else None
+        return roles.get({"target": "self", "value": "self"}.get(role, role))
 
-    def cause(self, site: Site, kind: str) -> str | None:
+    def cause(self, site: Site, kind: str, member: str) -> str | None:
         """Causes that the way the thing is made and kept tells alone."""
+        if kind == "generator":
+            return "generator_device"
         if kind == "module":
-            return "model_not_moved"
+            return "loss_weight" if member else "model_not_moved"
         node = site.node
         step = self.tracer._step(site, None) if isinstance(node, ast.Attribute) else None
         if step is not None and step.how == "attribute" and not self._is_registered(step):
@@ -393,6 +437,40 @@ class Reading:
 
 
 _CHAINED = frozenset("to cuda cpu eval train half float bfloat16 requires_grad_ double xpu".split())
+
+
+# Losses, activations and layers without parameters: they are wherever their input is.
+_WEIGHTLESS = re.compile(r"Loss\d?d?$|^(Re|Leaky|G|Si|P)?LU\d?$|ReLU|Softmax|Sigmoid|Tanh|Dropout|Pool|Flatten|Identity|Upsample|Pad")
+
+
+def _root(node: ast.expr) -> ast.expr:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node
+
+
+def _innermost(node: ast.expr | None) -> ast.expr | None:
+    """``Net()`` in ``Net().to(device).eval()``."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHAINED:
+        node = node.func.value
+    return node
+
+
+def _weight_keyword(made: ast.expr | None) -> str | None:
+    if not isinstance(made, ast.Call) or not ast.unparse(made.func).endswith("Loss"):
+        return None
+    if keyword(made, "pos_weight") is not None:
+        return "pos_weight"
+    return "weight" if keyword(made, "weight") is not None or made.args else None
+
+
+def _weight_of(made: ast.expr | None) -> ast.expr | None:
+    """The tensor that a loss is given as its weight."""
+    made = _innermost(made)
+    name = _weight_keyword(made)
+    if name is None or not isinstance(made, ast.Call):
+        return None
+    return keyword(made, name) or (made.args[0] if made.args else None)
 
 
 def _imported(texts: Sequence[Source]) -> set[str]:

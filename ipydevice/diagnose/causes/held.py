@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose import holders
+from ipydevice.diagnose import bindings, holders
 from ipydevice.diagnose.causes.facts import (
     CACHE,
     HIDDEN,
@@ -146,8 +146,10 @@ def _is_loss_call(facts: Facts) -> bool:
 
 def kept_by_object(facts: Facts) -> str | None:
     stray = facts.stray
-    if stray is None or stray.kind == "module" or len(facts.owners) < 2:
+    if stray is None or stray.kind == "module":
         return None
+    if len(facts.owners) < 2:
+        return _made_from_kept(facts)
     owner = facts.nearest(is_user_object)
     if owner is None or callable(getattr(type(owner.value), "__torch_function__", None)):
         return None
@@ -172,6 +174,15 @@ def kept_by_object(facts: Facts) -> str | None:
     return "plain_tensor_attribute"
 
 
+def _made_from_kept(facts: Facts) -> str | None:
+    """Computed from what an object keeps: ``protos = torch.stack(list(self.support.values()))``."""
+    setter = next((step for step in facts.finding.chain if step.how == "attribute"), None)
+    method = setter.site.source.function(setter.site.node) if setter is not None else None
+    if setter is None or method is None or any(step.how == "loop" for step in facts.finding.chain):
+        return None
+    return "stale_cache" if _is_kept_for_later(setter, method) else "plain_tensor_attribute"
+
+
 def _is_data(live: Any) -> bool:
     return placement.kind_of(live) in ("loader", "dataset", "packed sequence")
 
@@ -182,11 +193,33 @@ def _is_kept_for_later(setter: Step | None, method: Any) -> bool:
         return False
     if getattr(method, "name", "") in ("forward", "__call__"):
         return True
+    if getattr(method, "name", "") != "__init__" and _computes_from_inputs(setter, method):
+        return True
     for outer in setter.site.source.ancestors(setter.site.node):
         if isinstance(outer, ast.If):
             test = ast.unparse(outer.test)
             if " is None" in test or " not in " in test or "hasattr" in test:
                 return getattr(method, "name", "") != "__init__"
+    return False
+
+
+def _computes_from_inputs(setter: Step, method: Any) -> bool:
+    """The kept value goes back to an argument of the method or to a call of one of the object's modules."""
+    names = set(bindings.parameters(method)[1:])
+    here = setter.value
+    for _ in range(6):
+        if here is None:
+            return False
+        used = {node.id for node in ast.walk(here) if isinstance(node, ast.Name)}
+        tensor_calls = [
+            n for n in ast.walk(here) if isinstance(n, ast.Call) and ast.unparse(n.func).startswith("self.")
+        ]
+        if tensor_calls and used & names:
+            return True
+        bound = [
+            b for name in used for b in bindings.of_name(method, name) if b.value is not here and b.how == "assignment"
+        ]
+        here = bound[-1].value if bound else None
     return False
 
 

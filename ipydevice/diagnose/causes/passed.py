@@ -10,7 +10,7 @@ from ipydevice.diagnose import bindings
 from ipydevice.diagnose.causes.facts import HIDDEN, LABELS, Facts, is_user_object
 from ipydevice.diagnose.evaluate import MISSING, value
 from ipydevice.diagnose.finding import Finding, Site
-from ipydevice.diagnose.infer import FACTORIES, LIKES, call_name, device_name, keyword, moved_to
+from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, keyword, moved_to
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnose.weigh import HOST, is_literal_device
@@ -262,6 +262,10 @@ def _is_foreign(node: ast.expr, facts: Facts, site: Site) -> bool:
     return facts.tracer.function_text(live) is None
 
 
+# They put a tensor around data that is there already: an input, nothing fresh.
+WRAPPERS = frozenset(("from_numpy", "frombuffer", "from_file", "as_tensor", "asarray"))
+
+
 def fresh(facts: Facts) -> str | None:
     """Made by one of torch's factories without a device: in a function, or on the line itself."""
     found = fresh_factory(facts.finding, facts.tracer)
@@ -283,7 +287,7 @@ def fresh_factory(finding: Finding, tracer: Tracer) -> tuple[ast.Call, Site] | N
         if moved_to(call, scope) is not None:
             return None
         name = call_name(call, scope)
-        if name in FACTORIES and name not in LIKES and keyword(call, "device") is None:
+        if name in FACTORIES and name not in WRAPPERS and keyword(call, "device") is None:
             return call, site
     return None
 
