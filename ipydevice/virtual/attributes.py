@@ -32,6 +32,8 @@ def _gradient() -> property:
     get, put, delete = Base.grad.__get__, Base.grad.__set__, Base.grad.__delete__
 
     def read(self: Tensor) -> Any:
+        if has_torch_function_unary(self):  # PyTorch keeps `Tensor.grad.__get__` among those it does not wrap
+            return handle_torch_function(vars(Tensor)["grad"].__get__, (self,), self)
         return get(self)
 
     def assign(self: Tensor, value: Any) -> None:

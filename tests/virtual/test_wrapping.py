@@ -87,6 +87,17 @@ def test_transforms_across_cards(cards: Any) -> None:
     assert str(torch.func.jacrev(lambda w: w.to("cuda:1") * 2)(x).device) == "cuda:0"
 
 
+def test_gradients_of_subclasses_are_plain(cards: Any) -> None:
+    class Named(torch.Tensor):
+        pass
+
+    x = torch.ones(2, device="cuda").as_subclass(Named).requires_grad_()
+    (x * 2).sum().backward()
+    assert type(x.grad) is torch.Tensor
+    assert torch.Tensor.grad.__get__ in torch.overrides.get_default_nowrap_functions()
+    assert x.grad is x.grad
+
+
 def test_inference_mode(cards: Any) -> None:
     with torch.inference_mode():
         x = torch.ones(2, device="cuda") * 2
