@@ -34,6 +34,7 @@ def propose(finding: Finding) -> list[Fix]:
         (found if fix.kind != "repair" or not found else repairs).append(fix)
         if len(found) >= MOST:
             break
+    found.sort(key=lambda fix: any(fix is costly for costly in ctx.costly))  # stable: else the order stays
     found = [*found[:3], *repairs[:1], *found[3:]][:MOST]
     early = guard(ctx) if found else None
     return [*found[: MOST - 1], early] if early is not None else found

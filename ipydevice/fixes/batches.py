@@ -36,6 +36,8 @@ def whole_batch(ctx: Context) -> Iterator[Proposal]:
     if device is None:
         return
     live = ctx.work.value(site, name)
+    if placement.is_tensor(live):
+        return
     flat = phrases.flat_move(live, name, device)
     if flat is not None:
         draft = ctx.draft(site.source)

@@ -15,14 +15,18 @@ from ipydevice.fixes.names import bound
 
 def last_binding(ctx: Context, name: str) -> Step | None:
     """The statement at the level of a cell that gave a workspace name its value."""
+    return next(all_bindings(ctx, name), None)
+
+
+def all_bindings(ctx: Context, name: str) -> Iterator[Step]:
+    """The assignments of a workspace name at the level of a cell, the last first."""
     for cell in reversed(ctx.work.binders(name)):
         source = classes.cell_source(ctx, cell)
         for statement in reversed(source.tree.body):
             if cell is ctx.work.failed and statement.lineno > getattr(ctx.failed_statement, "lineno", 0):
                 continue
             if name in bound([statement]) and isinstance(statement, (ast.Assign, ast.AnnAssign)):
-                return Step("assignment", Site(source, statement), statement.value)
-    return None
+                yield Step("assignment", Site(source, statement), statement.value)
 
 
 def names_of(ctx: Context, wanted: Any) -> Iterator[str]:
@@ -51,9 +55,7 @@ def of_module(ctx: Context) -> Iterator[Step]:
     for wanted in (stray.value, stray.owner):
         if placement.is_module(wanted):
             for name in names_of(ctx, wanted):
-                step = last_binding(ctx, name)
-                if step is not None:
-                    yield step
+                yield from all_bindings(ctx, name)
             return
 
 
@@ -66,9 +68,7 @@ def of_outer_module(ctx: Context) -> Iterator[Step]:
     found: list[Step] = []
     for name, live in list(ctx.finding.namespace.items()):
         if placement.is_module(live) and not name.startswith("_") and _contains(live, wanted):
-            step = last_binding(ctx, name)
-            if step is not None:
-                found.append(step)
+            found += all_bindings(ctx, name)
     found.sort(key=lambda step: -ctx.work.position(step.site.source.cell))
     yield from found
 

@@ -42,6 +42,7 @@ class Context:
         self.finding = finding
         self.work = Workspace(finding)
         self.rerunner = Rerunner(self.work)
+        self.costly: list[Fix] = []  # edits whose re-run would lose work
         self.guessed = False  # was a device told by a name alone, since this was last set to False?
 
     @property
@@ -106,6 +107,8 @@ class Context:
         after = self._after(proposal.drafts, made)
         plan = self.rerunner.plan(after)
         edit = self._edit(proposal, made, plan)
+        if plan.loses_work:
+            self.costly.append(edit)
         if proposal.live is None:
             return [edit]
         if plan.loses_work:

@@ -55,7 +55,7 @@ def is_target(work: Workspace, live: Any) -> bool:
     if target is None or not (type(live) is str or (torch is not None and type(live) is torch.device)):
         return False
     named = device_name(live)
-    return named is not None and (named == target or with_index(named, (target,)) == with_index(target))
+    return named is not None and (named == target or with_index(named) == with_index(target))
 
 
 def _on_target(work: Workspace, live: Any) -> bool:
@@ -79,7 +79,7 @@ def _candidates(work: Workspace, site: Site, avoid: frozenset[str]) -> Iterator[
                 yield (0 if local else 5.5) + (0 if likely else 1), name
         elif _on_target(work, live):
             if name not in avoid and not _is_stray(work, live) and not _moved_later(work, site, name):
-                yield rank + (2 if name == named else 4), f"{name}.device"
+                yield rank + (2 if name == named else 2.2), f"{name}.device"
         elif placement.is_module(live):
             if name == "self" and not work.is_local(site, "self"):
                 continue
@@ -172,10 +172,12 @@ def _self_of(work: Workspace, site: Site) -> Any:
         return owner
     if class_node is None:
         return None
-    for name, live in list(work.finding.namespace.items()):
-        if not name.startswith("_") and any(cls.__name__ == class_node.name for cls in type(live).__mro__):
-            return live
-    return None
+    alike = [
+        live
+        for name, live in list(work.finding.namespace.items())
+        if not name.startswith("_") and any(cls.__name__ == class_node.name for cls in type(live).__mro__)
+    ]
+    return alike[0] if len({id(live) for live in alike}) == 1 else None
 
 
 def _of_module(work: Workspace, name: str, live: Any) -> Iterator[tuple[float, str]]:
@@ -198,7 +200,7 @@ def _of_module(work: Workspace, name: str, live: Any) -> Iterator[tuple[float, s
 def _of_object(work: Workspace, name: str, live: Any) -> Iterator[tuple[float, str]]:
     """``args.device``, ``self.device``, ``accelerator.device``."""
     if is_target(work, attribute(live, "device")):
-        yield 1, f"{name}.device"
+        yield 2.5, f"{name}.device"
         return
     for cls in type(live).__mro__:
         package = str(cls.__dict__.get("__module__", "")).split(".")[0]

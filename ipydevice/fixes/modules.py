@@ -113,6 +113,9 @@ def constructed(ctx: Context, step: Step) -> Proposal | None:
             draft.suffix(call, f".to({device})")
     name = site.source.segment(target) if target is not None else site.source.segment(calls[0])
     live = live_move(ctx)
+    here = workspace_device(ctx)
+    if isinstance(target, ast.Name) and here is not None and placement.is_module(ctx.finding.namespace.get(target.id)):
+        live = f"{target.id}.to({here})"
     return Proposal(f"move {name} where it is made", [draft], live=live)
 
 
@@ -204,6 +207,8 @@ def above_the_use(ctx: Context) -> Proposal | None:
             return None
         expression = found
     name = site.source.segment(expression)
+    if name == "self":
+        return None  # a module does not move itself while it runs
     statement: ast.stmt | None = site.source.statement(expression)
     loop = outermost_loop(site.source, expression)
     base = root(expression)

@@ -95,6 +95,8 @@ def beside_unpacked(ctx: Context) -> Proposal | None:
     parent = source.parent(statement) if statement is not None else None
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple) or parent is None:
         return None
+    if isinstance(statement.value, ast.Tuple) and any(_is_move(part) for part in statement.value.elts):
+        return where_made(ctx, step)  # "x, y = x.to(device), y"
     for _, block in ast.iter_fields(parent):
         if isinstance(block, list) and statement in block:
             rest = block[block.index(statement) + 1 :]
@@ -153,6 +155,8 @@ def _imitated(ctx: Context, site: Site, call: ast.Call, name: str) -> str:
 def where_made(ctx: Context, step: Step) -> Proposal | None:
     """Make or move the value in the statement that binds it."""
     site, node = step.site, step.site.node
+    if step.how == "argument":
+        return where_passed(ctx, step)
     if step.how == "expression" and isinstance(node, ast.expr):
         return _value_moved(ctx, site, node, site.source.segment(node))
     statement = site.source.statement(node)

@@ -13,10 +13,14 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.factories import fresh, make_on_device
 from ipydevice.fixes.names import bound, last_name, root
 
+_MAKING = ("assignment", "attribute", "item", "expression", "return")
+
 
 def near(ctx: Context) -> Step | None:
     """The step that makes the value, where nothing else needs it on the host."""
     for step in reversed(ctx.chain):
+        if step.how not in _MAKING:
+            continue
         value = step.value if isinstance(step.value, ast.expr) else None
         statement = step.site.source.statement(step.site.node)
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and step.how in ("assignment", "attribute"):

@@ -22,6 +22,7 @@ HOST_METHODS = frozenset(["numpy", "cpu", "tolist", "item", "size", "dim", "nume
 HOST_ROOTS = frozenset(["np", "numpy", "plt", "sns", "pd", "ax", "axes", "sklearn", "scipy"])
 
 
+_NOT_MET = frozenset(["shape", "dtype", "device", "to", "cuda"])  # no operand there, or moved already
 LOADERS = frozenset(["DataLoader", "TensorDataset", "Subset", "random_split"])
 
 
@@ -251,7 +252,7 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
         case ast.Compare(left=left, comparators=comparators):
             rest = [a for a in (left, *comparators) if a is not node]
             return not any(isinstance(a, ast.Constant) or _to_host(a) for a in rest)
-        case ast.Attribute(attr=attr) if attr not in HOST_METHODS and attr not in ("shape", "dtype", "device"):
+        case ast.Attribute(attr=attr) if attr not in HOST_METHODS and attr not in _NOT_MET:
             call = site.source.parent(parent)  # x.view(-1) meets what x meets
             return isinstance(call, ast.Call) and call.func is parent and is_operand(ctx, site, call)
         case _:
