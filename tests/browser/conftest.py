@@ -186,6 +186,7 @@ class Notebook:
         return self.cells.nth(index)
 
     def source(self, index: int) -> str:
+        self.cell(index).locator(".cm-content").wait_for()  # JupyterLab attaches editors when it comes to it
         lines = self.cell(index).locator(".cm-line").all_inner_texts()
         return "\n".join(line.rstrip("\n") for line in lines)
 

@@ -23,7 +23,8 @@ def test_main_button_mends_the_cell_and_runs_in_order(open_notebook):
     live.get_by_role("button", name="fix & re-run In [2], In [3]: make labels on cuda:0").click()
     expect(notebook.cell(2).locator(".jp-OutputArea")).to_contain_text("passed cuda:0")
     assert notebook.source(1) == CELLS[1].replace("cpu", "cuda:0")
-    assert (notebook.prompt(1), notebook.prompt(2)) == ("[4]:", "[5]:")
+    expect(notebook.cell(1).locator(".jp-InputPrompt")).to_have_text("[4]:")
+    expect(notebook.cell(2).locator(".jp-InputPrompt")).to_have_text("[5]:")
     expect(notebook.cells).to_have_count(4)
 
 
@@ -44,10 +45,8 @@ def test_insert_makes_a_cell_below_and_undo_takes_it_away(open_notebook):
     assert notebook.source(3) == "# replaces In [2]; then run In [3]\n" + CELLS[1].replace("cpu", "cuda:0")
     notebook.page.keyboard.press("Control+Enter")  # the new cell is the active one
     expect(notebook.cell(3).locator(".jp-InputPrompt")).to_have_text("[4]:")
-    before = notebook.prompt(2)
     notebook.run(2)
-    assert before != notebook.prompt(2)
-    assert "passed cuda:0" in notebook.output(2)
+    expect(notebook.cell(2).locator(".jp-OutputArea")).to_contain_text("passed cuda:0")
     notebook.cell(3).locator(".jp-InputPrompt").click()
     notebook.page.keyboard.press("Escape")
     notebook.page.keyboard.press("z")
