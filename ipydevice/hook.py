@@ -24,7 +24,7 @@ from ipydevice.cells import CellHistory
 from ipydevice.requirements import torch_trouble
 
 if TYPE_CHECKING:
-    from ipydevice.diagnosis import Diagnosis
+    from ipydevice.diagnosis import Diagnosis, Inventory
     from ipydevice.postmortem import PostMortem
     from ipydevice.report import CheckReport
 
@@ -72,7 +72,7 @@ class Hook:
         self.shell = shell
         self.history = CellHistory.from_shell(shell)
         self.last: Diagnosis | None = None
-        self.checked: CheckReport | None = None  # what %%devicecheck has found since
+        self.checked: CheckReport | Inventory | None = None  # what %%devicecheck or %devices has offered since
         self._count = 0  # diagnoses so far
         self._started: list[Any] = []  # IPython's notes on the cells that are running: strings
         self._installed = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -13,7 +15,7 @@ from ipydevice.requirements import torch_trouble
 
 # Loading the extension costs a kernel's user time: the rest is imported when a magic is first used.
 if TYPE_CHECKING:
-    from ipydevice.diagnosis import Diagnosis, Fix
+    from ipydevice.diagnosis import Diagnosis, Fix, Inventory
     from ipydevice.report import CheckReport
 
 _SORTS = ("bytes", "name", "device")  # listing.SORTS; not imported, so that loading costs nothing
@@ -26,36 +28,80 @@ class DeviceMagics(Magics):
     virtual: Any = None  # the virtual GPUs that `%devices --virtual` has switched on
 
     @magic_arguments()
-    @argument("names", nargs="*", help="names or patterns (model, opt*) to list; all of the workspace if left out")
+    @argument("names", nargs="*", help="names or patterns (model, opt*), or checkpoint files; all names if left out")
     @argument("-v", "--verbose", action="store_true", help="open modules, optimizers and containers up")
     @argument("--device", help="only what is on this device: cpu, cuda, cuda:1, ...")
+    @argument("--kind", help="only things of this kind: tensor, module, optimizer, ...")
+    @argument("--odd", action="store_true", help="only what looks wrong")
     @argument("--sort", choices=_SORTS, help="the order of the rows; by default as the names were defined")
+    @argument("--plain", action="store_true", help="print text, without a panel")
+    @argument("--json", action="store_true", help="print JSON, for another program")
     @argument("--virtual", metavar="N|off", help="switch N virtual GPUs on, which compute on the CPU; or off")
     @line_magic
     def devices(self, line: str) -> None:
-        """List the workspace: what is where, how big, and what is odd about it.
+        """List the workspace: what is where, how big, who holds the memory, and what is odd about it.
 
-        Examples: `%devices`, `%devices model opt -v`, `%devices --device cpu --sort bytes`, `%devices --virtual 2`.
+        Examples::
+
+            %devices
+            %devices model opt -v
+            %devices --odd
+            %devices --device cpu --sort bytes
+            %devices --kind module --plain
+            %devices model.pt
+            %devices --virtual 2
+
+        A checkpoint file is listed without being loaded. `ipydevice.inventory()` gives the same as an object.
         """
         asked = parse_argstring(self.devices, line)
-        _need_torch()
+        if asked.plain and asked.json:
+            raise UsageError("%devices prints either --plain text or --json, not both")
         if asked.virtual is not None:
+            _need_torch()
             self._switch_virtual(asked.virtual)
             return
-        from ipydevice import listing, session, show
+        from ipydevice import checkpoint
 
+        files = [name for name in asked.names if checkpoint.is_name_of_one(name)]
         try:
-            found = listing.select(
-                session.workspace(self.shell),
-                names=asked.names,
-                device=asked.device,
-                sort=asked.sort,
-                verbose=asked.verbose,
-                cells=session.texts(self.shell),
-            )
-        except ValueError as error:
+            for file in files:
+                self._tell(_of_file(file, asked), asked)
+            asked.names = [name for name in asked.names if name not in files]
+            if asked.names or not files:
+                _need_torch()
+                self._tell(self._of_workspace(asked), asked)
+        except (ValueError, OSError) as error:
             raise UsageError(str(error)) from None
-        show.display(found)
+
+    def _of_workspace(self, asked: Namespace) -> Inventory:
+        from ipydevice import listing, session
+        from ipydevice.kept import kept
+
+        return listing.select(
+            session.workspace(self.shell),
+            names=asked.names,
+            device=asked.device,
+            kind=asked.kind,
+            odd_only=asked.odd,
+            sort=asked.sort,
+            verbose=asked.verbose,
+            cells=session.texts(self.shell),
+            kept=kept(self.shell),
+        )
+
+    def _tell(self, found: Inventory, asked: Namespace) -> None:
+        from ipydevice import show
+
+        if asked.json:
+            print(json.dumps(found.to_dict(), ensure_ascii=False, indent=1))
+            return
+        hung = hook.of(self.shell)
+        if hung is not None and found.fixes:
+            hung.checked = found
+        if asked.plain:
+            print(show.text(found))
+        else:
+            show.display(found)
 
     @magic_arguments()
     @argument("number", nargs="?", help="the fix to print and to put into the next cell; the whole panel if left out")
@@ -91,8 +137,8 @@ class DeviceMagics(Magics):
         else:
             self._offer(_chosen(diagnosis, asked.number), asked.number)
 
-    def _last_diagnosis(self) -> Diagnosis | CheckReport | None:
-        """Of a check that came after the last error; of the last error if it is a device error; else the one before."""
+    def _last_diagnosis(self) -> Diagnosis | CheckReport | Inventory | None:
+        """What was shown last: a check or table with fixes, the last error if it is a device error, the one before."""
         from ipydevice import session
 
         hung = hook.of(self.shell)
@@ -157,6 +203,7 @@ def register(shell: Any) -> None:
     """Give a shell our magics, once."""
     if DeviceMagics.__name__ not in shell.magics_manager.registry:
         shell.register_magics(DeviceMagics)
+        shell.set_hook("complete_command", _complete, str_key=_DEVICES)
 
 
 def unregister(shell: Any) -> None:
@@ -169,9 +216,29 @@ def unregister(shell: Any) -> None:
     for name, function in list(manager.magics["line"].items()):
         if getattr(function, "__self__", None) is ours:
             del manager.magics["line"][name]
+    completers = shell.strdispatchers["complete_command"].strs.get(_DEVICES)
+    if completers is not None:  # IPython has no call that takes a hook back
+        completers.chain[:] = [(rank, one) for rank, one in completers.chain if one.__func__ is not _complete]
 
 
-def _chosen(diagnosis: Diagnosis | CheckReport, number: str) -> Fix:
+_DEVICES = "%devices"
+
+
+def _complete(shell: Any, event: Any) -> list[str]:
+    from ipydevice import completion
+
+    return completion.candidates(shell.user_ns, event.line, event.symbol)
+
+
+def _of_file(file: str, asked: Namespace) -> Inventory:
+    from ipydevice import checkpoint, listing
+
+    return listing.refine(
+        checkpoint.read(file), device=asked.device, kind=asked.kind, odd_only=asked.odd, sort=asked.sort
+    )
+
+
+def _chosen(diagnosis: Diagnosis | CheckReport | Inventory, number: str) -> Fix:
     if not number.isdecimal() or not 1 <= int(number) <= len(diagnosis.fixes):
         offered = len(diagnosis.fixes)
         known = "there is no fix for this error" if not offered else f"fixes are numbered 1 to {offered}"

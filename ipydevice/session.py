@@ -9,6 +9,7 @@ from typing import Any
 from ipydevice import hook
 from ipydevice.cells import CellHistory
 from ipydevice.diagnosis import Diagnosis, Inventory
+from ipydevice.kept import kept
 from ipydevice.requirements import torch_trouble
 
 
@@ -55,7 +56,7 @@ def inventory(namespace: Mapping[str, Any] | None = None) -> Inventory:
     if namespace is not None:
         return listing.list_namespace(namespace)
     shell = current_shell()
-    return listing.list_namespace(workspace(shell), cells=texts(shell))
+    return listing.list_namespace(workspace(shell), cells=texts(shell), kept=kept(shell))
 
 
 def current_shell() -> Any:

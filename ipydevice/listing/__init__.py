@@ -5,7 +5,8 @@ The public door is `ipydevice.inventory`, a function; a module of that name woul
 
 from __future__ import annotations
 
-from ipydevice.listing.namespace import list_namespace, select
+from ipydevice.listing.memory import Kept
+from ipydevice.listing.namespace import KINDS, SORTS, list_namespace, refine, select
 from ipydevice.listing.rows import frame_rows
 
-__all__ = ["frame_rows", "list_namespace", "select"]
+__all__ = ["KINDS", "SORTS", "Kept", "frame_rows", "list_namespace", "refine", "select"]

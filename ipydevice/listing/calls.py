@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from ipydevice.listing.odd import has_device_map, wants_split
+from ipydevice.listing.odd import has_device_map, moved_container, wants_split
+from ipydevice.listing.oddity import Oddity
 from ipydevice.listing.survey import Many, One, Survey
 from ipydevice.placement import FactReader, inside, is_tensor
 from ipydevice.placement.kinds import class_name, home_of
@@ -27,13 +28,15 @@ _FUNCTIONAL = ("F.", "nn.functional.", "torch.nn.functional.")
 HOST = "cpu"
 
 
-def remarks(trees: Sequence[ast.Module], names: Mapping[str, Survey], reader: FactReader) -> Iterator[tuple[str, str]]:
+def remarks(
+    trees: Sequence[ast.Module], names: Mapping[str, Survey], reader: FactReader
+) -> Iterator[tuple[str, Oddity]]:
     """Names with what is odd about them; each name once."""
     told: set[str] = set()
-    for name, remark in _Lines(trees, names, reader).meetings():
+    for name, oddity in _Lines(trees, names, reader).meetings():
         if name not in told:
             told.add(name)
-            yield name, remark
+            yield name, oddity
 
 
 class _Lines:
@@ -63,7 +66,7 @@ class _Lines:
             if isinstance(argument, ast.Name) and isinstance(self._names.get(argument.id), Many):
                 yield argument.id
 
-    def meetings(self) -> Iterator[tuple[str, str]]:
+    def meetings(self) -> Iterator[tuple[str, Oddity]]:
         for index, node in enumerate(self._nodes):
             if isinstance(node, ast.Call):
                 yield from self._call(node, index)
@@ -74,7 +77,7 @@ class _Lines:
         """Whether an operator stands between containers, which are joined and not added."""
         return any(isinstance(self._at(side, index), Many) for side in (node.left, node.right))
 
-    def _call(self, node: ast.Call, index: int) -> Iterator[tuple[str, str]]:
+    def _call(self, node: ast.Call, index: int) -> Iterator[tuple[str, Oddity]]:
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         if isinstance(node.func, ast.Attribute):
             if ast.unparse(node.func).startswith(_FUNCTIONAL):
@@ -96,9 +99,10 @@ class _Lines:
             name = _root(argument)
             if wanted == HOST:
                 said = f"{name} on {device}" if name else f"a tensor on {device}"
-                yield module.name, f"on {HOST}, gets {said}: {module.name}.to({device!r})"
+                code = f"{module.name}.to({device!r})"
+                yield module.name, Oddity(f"on {HOST}, gets {said}: {code}", code)
             elif name is not None and device == HOST:
-                yield name, f"on {HOST}, passed to {module.name} on {wanted}: {self._remedy(name, wanted)}"
+                yield name, self._move(name, wanted, f"on {HOST}, passed to {module.name} on {wanted}")
 
     def _may_stay(self, argument: ast.expr, module: Many) -> bool:
         """Whether an argument behind the first may be wanted on the host: lengths, indices, masks for indexing."""
@@ -107,18 +111,23 @@ class _Lines:
             return False
         return len(found.facts.shape or ()) == 1 and not (found.facts.dtype or "").startswith(("float", "bfloat"))
 
-    def _together(self, operands: Sequence[ast.expr], index: int) -> Iterator[tuple[str, str]]:
+    def _together(self, operands: Sequence[ast.expr], index: int) -> Iterator[tuple[str, Oddity]]:
         """What lies on the host while another operand of the same call lies on an accelerator."""
         devices = [(operand, self._device(operand, index)) for operand in operands]
         accelerator = next((device for _, device in devices if device not in (None, HOST, "meta")), None)
         for operand, device in devices:
             name = _root(operand)
             if accelerator is not None and device == HOST and name is not None:
-                yield name, f"on {HOST}, meets a tensor on {accelerator}: {self._remedy(name, accelerator)}"
+                yield name, self._move(name, accelerator, f"on {HOST}, meets a tensor on {accelerator}")
 
-    def _remedy(self, name: str, device: str) -> str:
-        """How to move what the name holds; a list or dictionary has no ``.to()``."""
-        return f"{name}.to({device!r})" if isinstance(self._names.get(name), One) else f"move its tensors to {device}"
+    def _move(self, name: str, device: str, odd: str) -> Oddity:
+        """Move what the name holds; a list or dictionary has no ``.to()``."""
+        found = self._names.get(name)
+        if isinstance(found, One):
+            moved = f"{name}.to({device!r})"
+            return Oddity(f"{odd}: {moved}", f"{name} = {moved}")
+        code = "" if found is None else moved_container(name, found.value, device)
+        return Oddity(f"{odd}: move its tensors to {device}", code)
 
     def _at(self, node: ast.expr, index: int) -> Survey | None:
         """What a name holds, if it held the same when the line ran."""

@@ -9,25 +9,35 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnosis import Inventory, Row
+from ipydevice.diagnosis import DeviceMemory, Inventory, Row
 from ipydevice.listing import odd, workspace
+from ipydevice.listing.layers import layers_of
+from ipydevice.listing.memory import HOSTS, Kept, memory_of, ways_to_free
+from ipydevice.listing.oddity import Oddity, fixes_of
 from ipydevice.listing.rows import quietly, row_of, surveys_of, torch_is_there
 from ipydevice.listing.survey import Many, Survey, survey
 from ipydevice.placement import FactReader
 
 MOST_ROWS = 100_000
+MOST_FIXES = 9
 SORTS = ("bytes", "name", "device")
+KINDS = (
+    "tensor", "parameter", "buffer", "module", "optimizer", "scheduler", "scaler", "loader", "dataset", "generator",
+    "stream", "storage", "packed sequence", "array", "container", "function", "object", "state",
+)  # fmt: skip
 
 # What IPython keeps in the namespace for itself (IPython/core/interactiveshell.py, init_user_ns; history.py).
 _OF_IPYTHON = re.compile(r"_|__|___|_i+|_i?\d+|_ih|_oh|_dh|In|Out|get_ipython|exit|quit|open|__\w+__|_exit_code")
 
 
-def list_namespace(namespace: Mapping[str, Any], cells: Sequence[str] = ()) -> Inventory:
+def list_namespace(namespace: Mapping[str, Any], cells: Sequence[str] = (), kept: Kept = ()) -> Inventory:
     """Everything with a device in a namespace, in the order in which the names were first bound."""
-    return select(namespace, cells=cells)
+    return select(namespace, cells=cells, kept=kept)
 
 
 def select(
@@ -35,9 +45,12 @@ def select(
     *,
     names: Sequence[str] | None = None,
     device: str | None = None,
+    kind: str | None = None,
+    odd_only: bool = False,
     sort: str | None = None,
     verbose: bool = False,
     cells: Sequence[str] = (),
+    kept: Kept = (),
 ) -> Inventory:
     """What has a device in a namespace.
 
@@ -45,17 +58,20 @@ def select(
         namespace: names and values, such as ``globals()``.
         names: names or patterns to list ("model", "opt*", "model.fc"); all by default.
         device: only what is on this device, wholly or in part; "cuda" means every card.
+        kind: only rows of this kind: "tensor", "module", "optimizer", ...
+        odd_only: only rows about which something is odd.
         sort: "bytes" (largest first), "name" or "device"; by default the order of the namespace.
         verbose: also a row for each tensor inside modules, optimizers and containers.
         cells: texts of the cells that ran, in order; they tell more of what is odd.
+        kept: objects that are held beside the names; they tell who else holds memory.
 
     Raises:
-        ValueError: a name that is not there, or a sort that is not known.
+        ValueError: a name that is not there, or a kind or sort that is not known.
     """
-    if sort is not None and sort not in SORTS:
-        raise ValueError(f"sort is one of {', '.join(SORTS)}, but got {sort!r}")
+    _check(kind, sort)
     if not torch_is_there():
         return Inventory()
+    wanted = _Wanted(device, kind, odd_only)
     own = {name: value for name, value in _pairs(namespace) if not _OF_IPYTHON.fullmatch(name)}
     with quietly(), _no_collection():
         reader = FactReader()
@@ -64,24 +80,86 @@ def select(
         shown = everything if not names else _chosen(everything, own, names, reader)
         name_of = workspace.ParameterNames(everything)
         rows: list[Row] = []
-        memory: dict[Any, tuple[str, int]] = {}
+        held: dict[Any, tuple[str, int]] = {}
         first: dict[Any, str] = {}
+        oddities: list[tuple[str, list[Oddity]]] = []
         for found in shown:
             if device is not None and not any(_is_on(one, device) for one in found.devices):
                 continue
             note = _shared(found, first)
-            memory.update(found.memory)
-            said = "; ".join(filter(None, (odd.of_object(found, reader, name_of), remarks.get(found.name, ""))))
-            rows.append(row_of(found, oddity=said, note=note))
-            if verbose and isinstance(found, Many):
-                rows += (row for row in _opened(found, reader, name_of) if device is None or _is_on(row.device, device))
+            held.update(found.memory)
+            said = [*odd.of_object(found, reader, name_of), *remarks.get(found.name, ())]
+            if said:
+                oddities.append((found.name, said))
+            row = row_of(found, oddities=said, note=note)
+            if isinstance(found, Many):
+                if found.kind == "module" and len(found.registered) > 1:
+                    row = replace(row, layers=layers_of(found.value, reader))
+                rows += wanted.of(row, _opened(found, reader, name_of) if verbose else ())
+            elif wanted.takes(row):
+                rows.append(row)
+        memory = () if names or device or kind or odd_only else _memory(everything, kept, reader)
     if sort is not None:
         rows.sort(key=_KEYS[sort])
     totals: Counter[str] = Counter()
-    for where, size in memory.values():
+    for where, size in held.values():
         if device is None or _is_on(where, device):
             totals[where] += size
-    return Inventory(tuple(rows[:MOST_ROWS]), dict(totals), max(0, len(rows) - MOST_ROWS))
+    mends = list(islice(fixes_of(oddities), MOST_FIXES))
+    return Inventory(
+        tuple(rows[:MOST_ROWS]), dict(totals), max(0, len(rows) - MOST_ROWS),
+        fixes=(*mends, *ways_to_free(memory)), memory=memory,
+    )  # fmt: skip
+
+
+def refine(
+    inventory: Inventory, *, device: str | None, kind: str | None, odd_only: bool, sort: str | None
+) -> Inventory:
+    """The rows of an inventory that are asked for, as `select` has them. Raises ValueError as it does."""
+    _check(kind, sort)
+    wanted = _Wanted(device, kind, odd_only)
+    rows = [row for row in inventory.rows if wanted.takes(row)]
+    if sort is not None:
+        rows.sort(key=_KEYS[sort])
+    return replace(inventory, rows=tuple(rows))
+
+
+def _check(kind: str | None, sort: str | None) -> None:
+    if sort is not None and sort not in SORTS:
+        raise ValueError(f"sort is one of {', '.join(SORTS)}, but got {sort!r}")
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"kind is one of {', '.join(KINDS)}, but got {kind!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which rows are asked for."""
+
+    device: str | None
+    kind: str | None
+    odd_only: bool
+
+    def takes(self, row: Row) -> bool:
+        return (
+            (self.device is None or _is_on(row.device, self.device))
+            and (self.kind is None or row.kind == self.kind)
+            and (not self.odd_only or bool(row.odd))
+        )
+
+    def of(self, row: Row, inner: Iterable[Row]) -> Iterator[Row]:
+        """The row of a thing and those inside it that are wanted."""
+        if self.takes(row):
+            yield row
+        yield from filter(self.takes, inner)
+
+
+def _memory(everything: Sequence[Survey], kept: Kept, reader: FactReader) -> tuple[DeviceMemory, ...]:
+    named: dict[Any, tuple[str, int]] = {}
+    for found in everything:
+        named.update(found.memory)
+    if not kept and all(device in HOSTS for device, _ in named.values()):
+        return ()
+    return memory_of(named, (tensor for found in everything for tensor in found.tensors), kept, reader)
 
 
 @contextmanager

@@ -1,16 +1,17 @@
 """What is odd about one object, as far as the object itself tells.
 
-Each answer is a few words with the remedy, or "" where nothing is odd.  A correct program must
+Each answer is a few words with the remedy, or None where nothing is odd.  A correct program must
 stay without a word, so a tensor on another device counts only where the code computes with it as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ipydevice import placement
 from ipydevice.listing.methods import moves_tensors, reads_unmoved
+from ipydevice.listing.oddity import Oddity
 from ipydevice.listing.survey import Many, One, Survey
 from ipydevice.placement import FactReader
 from ipydevice.placement.kinds import attributes, home_of
@@ -20,16 +21,17 @@ META = "meta"
 _MOST_NAMED = 2  # tensors that one remark names
 
 
-def of_object(found: Survey, reader: FactReader, name_of: Callable[[Any], str]) -> str:
+def of_object(found: Survey, reader: FactReader, name_of: Callable[[Any], str]) -> list[Oddity]:
     """What is odd about an object of any kind; `name_of` knows how a parameter is reached, or says ""."""
     if isinstance(found, One):
-        return _of_gradients(found, reader) if found.facts.requires_grad else ""
-    if found.kind == "module":
-        remarks = (_of_split(found, reader), _of_loose(found, reader), _of_gradients(found, reader))
-        return "; ".join(remark for remark in remarks if remark)
-    if found.kind == "optimizer":
-        return _of_state(found, reader, name_of)
-    return ""
+        remarks = [_of_gradients(found, reader)] if found.facts.requires_grad else []
+    elif found.kind == "module":
+        remarks = [_of_split(found, reader), _of_loose(found, reader), _of_gradients(found, reader)]
+    elif found.kind == "optimizer":
+        remarks = [_of_state(found, reader, name_of)]
+    else:
+        return []
+    return [remark for remark in remarks if remark is not None]
 
 
 def submodules(root: Any) -> Iterator[tuple[str, Any]]:
@@ -57,40 +59,44 @@ def wants_split(module: Any) -> bool:
     return any(moves_tensors(part) for part in classes.values())
 
 
-def _of_split(found: Many, reader: FactReader) -> str:
+def _of_split(found: Many, reader: FactReader) -> Oddity | None:
     devices = found.registered
     if len(devices) < 2 or has_device_map(found.value):
-        return ""
+        return None
     most = devices.most_common(1)[0][0]
     if devices[META]:
         names = _names(found.value, lambda tensor: reader.device(tensor) == META)
-        return f"{names} still on meta: load the weights"
+        return Oddity(
+            f"{names} still on meta: load the weights", copy=f"{found.name}.load_state_dict(weights, assign=True)"
+        )
     if wants_split(found.value):
-        return ""
+        return None
     # A host device beside an accelerator is what was left behind, however many tensors it holds.
     stray = "cpu" if "cpu" in devices else devices.most_common()[-1][0]
     target = most if most != stray else next(device for device in devices if device != stray)
     names = _names(found.value, lambda tensor: reader.device(tensor) == stray)
-    return f"{names} on {stray}, the rest on {target}: {found.name}.to({target!r})"
+    code = f"{found.name}.to({target!r})"
+    return Oddity(f"{names} on {stray}, the rest on {target}: {code}", code)
 
 
-def _of_loose(found: Many, reader: FactReader) -> str:
+def _of_loose(found: Many, reader: FactReader) -> Oddity | None:
     """Tensors that the module's code computes with but ``.to()`` does not move."""
     if len(found.registered) != 1 or len(found.counts) < 2:
-        return ""
+        return None
     home = next(iter(found.registered))
     if home == META:
-        return ""
-    strays = [
-        (path + member, device, kind)
-        for path, module in submodules(found.value)
-        for member, device, kind in _strays_of(module, home, reader)
-    ]
+        return None
+    strays = [(path, stray) for path, module in submodules(found.value) for stray in _strays_of(module, home, reader)]
     if not strays:
-        return ""
-    path, device, kind = strays[0]
+        return None
+    path, stray = strays[0]
     more = f" and {len(strays) - 1} more" if len(strays) > 1 else ""
-    return f"{path.removeprefix('.')}{more} on {device}, which .to() does not move: {_REMEDIES[kind]}"
+    where = (path + stray.path).removeprefix(".")
+    return Oddity(
+        f"{where}{more} on {stray.device}, which .to() does not move: {_REMEDIES[stray.kind]}",
+        "\n".join(filter(None, (_moved(found.name + path, one, home) for path, one in strays))),
+        f"in the class: {_REMEDIES[stray.kind]}, or the next model has it again",
+    )
 
 
 _REMEDIES = {
@@ -100,8 +106,44 @@ _REMEDIES = {
 }
 
 
-def _strays_of(module: Any, home: str, reader: FactReader) -> Iterator[tuple[str, str, str]]:
-    """Path, device and sort of what a module's own code computes with and ``.to()`` leaves elsewhere than `home`."""
+class _Stray(NamedTuple):
+    path: str  # in its module: ".pe"
+    device: str
+    kind: str  # as in _REMEDIES
+    value: Any
+
+
+def _moved(owner: str, stray: _Stray, home: str) -> str:
+    """A line that moves a stray and, where it can, lets ``.to()`` move it from now on."""
+    place, value, name = owner + stray.path, stray.value, stray.path[1:]
+    if stray.kind == "tensor" and name.isidentifier():
+        # Assigned again it would stay a plain attribute; a class may also have it in its body.
+        return (
+            f"_moved = {place}.to({home!r})\n{owner}.__dict__.pop({name!r}, None)\n"
+            f"{owner}.register_buffer({name!r}, _moved, persistent=False)\ndel _moved"
+        )
+    if stray.kind == "object":
+        return f"{place} = {place}.to({home!r})"
+    return moved_container(place, value, home)
+
+
+def moved_container(place: str, value: Any, device: str) -> str:
+    """A line that moves a list, tuple or dictionary of nothing but tensors, or but modules; "" for others."""
+    kind = type(value)
+    items = list(dict.values(value)) if kind is dict else list(value) if kind is list or kind is tuple else []
+    if items and all(map(placement.is_tensor, items)):
+        if kind is dict:
+            return f"{place} = {{key: tensor.to({device!r}) for key, tensor in {place}.items()}}"
+        inner = f"tensor.to({device!r}) for tensor in {place}"
+        return f"{place} = [{inner}]" if kind is list else f"{place} = tuple({inner})"
+    if items and all(map(placement.is_module, items)):
+        values = f"{place}.values()" if kind is dict else place
+        return f"for module in {values}:\n    module.to({device!r})"
+    return ""
+
+
+def _strays_of(module: Any, home: str, reader: FactReader) -> Iterator[_Stray]:
+    """What a module's own code computes with and ``.to()`` leaves elsewhere than `home`."""
     if home_of(module) == "torch":
         return
     for member in placement.members(module):
@@ -112,12 +154,12 @@ def _strays_of(module: Any, home: str, reader: FactReader) -> Iterator[tuple[str
         if placement.is_tensor(value) or is_container(value) or placement.is_module(value):
             device = _device_elsewhere(value, home, reader)
             if device and reads_unmoved(module, name):
-                yield member.path, device, "tensor" if placement.is_tensor(value) else "container"
+                yield _Stray(member.path, device, "tensor" if placement.is_tensor(value) else "container", value)
         elif attributes(value) and home_of(value) not in placement.NO_TENSORS:
             for inner in placement.members(value):
                 device = _device_elsewhere(inner.value, home, reader) if placement.is_tensor(inner.value) else ""
                 if device and (reads_unmoved(module, name, inner.path[1:]) or reads_unmoved(value, inner.path[1:])):
-                    yield member.path + inner.path, device, "object"
+                    yield _Stray(member.path + inner.path, device, "object", inner.value)
 
 
 def _device_elsewhere(value: Any, home: str, reader: FactReader) -> str:
@@ -135,24 +177,30 @@ def _device_elsewhere(value: Any, home: str, reader: FactReader) -> str:
     return ""
 
 
-def _of_gradients(found: Survey, reader: FactReader) -> str:
+def _of_gradients(found: Survey, reader: FactReader) -> Oddity | None:
     for tensor, gradient in reader.stray_gradients(found.tensors):
-        name = "" if isinstance(found, One) else _names(found.value, lambda other, t=tensor: other is t) + ": "
-        return f"{name}gradient on {reader.device(gradient)}: zero_grad() and backward() again"
-    return ""
+        alone = isinstance(found, One)
+        name = "" if alone else _names(found.value, lambda other, t=tensor: other is t) + ": "
+        words = f"{name}gradient on {reader.device(gradient)}: zero_grad() and backward() again"
+        code = f"{found.name}.grad = None" if alone else f"{found.name}.zero_grad()"
+        return Oddity(words, code, "then backward() again")
+    return None
 
 
-def _of_state(found: Many, reader: FactReader, name_of: Callable[[Any], str]) -> str:
+def _of_state(found: Many, reader: FactReader, name_of: Callable[[Any], str]) -> Oddity | None:
     if len(found.counts) < 2:
-        return ""
+        return None
     for one in placement.walk(found.value, limit=placement.MOST_MEMBERS):
         if one.via != "state" or not placement.is_tensor(one.key) or one.attribute.endswith("['step']"):
             continue
         device, wanted = reader.device(one.value), reader.device(one.key)
         if device != wanted and reader.facts(one.value).shape != ():
             whose = name_of(one.key) or "its parameter"
-            return f"{one.attribute} on {device}, {whose} on {wanted}: load or make the state after the move"
-    return ""
+            words = f"{one.attribute} on {device}, {whose} on {wanted}: load or make the state after the move"
+            # Loading moves each state to its parameter (torch/optim/optimizer.py, load_state_dict).
+            code = f"{found.name}.load_state_dict({found.name}.state_dict())"
+            return Oddity(words, code)
+    return None
 
 
 def _names(module: Any, is_meant: Any) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnosis import Row
 from ipydevice.listing import odd
+from ipydevice.listing.oddity import Oddity, code_of, words_of
 from ipydevice.listing.survey import One, Survey, survey
 from ipydevice.placement import FactReader
 
@@ -33,20 +34,23 @@ def surveys_of(names: Mapping[str, Any], reader: FactReader) -> Iterator[Survey]
             yield survey(name, value, kind, reader)
 
 
-def row_of(found: Survey, *, frame: str = "", user: bool = True, oddity: str = "", note: str = "") -> Row:
-    """One row; `oddity` is what is odd about it, `note` what is worth knowing."""
+def row_of(
+    found: Survey, *, frame: str = "", user: bool = True, oddities: Sequence[Oddity] = (), note: str = ""
+) -> Row:
+    """One row; `oddities` are what is odd about it, `note` what is worth knowing."""
+    said, remedy = (words_of(oddities), code_of(oddities)) if oddities else ("", "")
     if isinstance(found, One):
         facts = found.facts
         return Row(
-            found.name, found.kind, facts.device, frame, user, facts.shape, facts.dtype, facts.bytes, oddity, note,
-            facts.requires_grad,
+            found.name, found.kind, facts.device, frame, user, facts.shape, facts.dtype, facts.bytes, said, note,
+            facts.requires_grad, remedy,
         )  # fmt: skip
     shape = placement.shape_of(found.value) if found.kind == "array" else None
     dtype = placement.dtype_of(found.value) if found.kind == "array" else None
     if found.kind in _MANY and not note:
         count = sum(found.counts.values())
         note = f"{count:,} tensor{'' if count == 1 else 's'}" if count else ""
-    return Row(found.name, found.kind, found.device, frame, user, shape, dtype, found.bytes, oddity, note)
+    return Row(found.name, found.kind, found.device, frame, user, shape, dtype, found.bytes, said, note, remedy=remedy)
 
 
 def _nameless(_: Any) -> str:
@@ -68,7 +72,7 @@ def frame_rows(name_values: dict[str, object], frame: str, user: bool, limit: in
     with quietly():
         reader = FactReader()
         for found in surveys_of(name_values, reader):
-            rows.append(row_of(found, frame=frame, user=user, oddity=odd.of_object(found, reader, _nameless)))
+            rows.append(row_of(found, frame=frame, user=user, oddities=odd.of_object(found, reader, _nameless)))
             if len(rows) >= limit:
                 break
     return rows

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ipydevice.listing import calls
-from ipydevice.listing.survey import Survey
+from ipydevice.listing.oddity import Oddity
+from ipydevice.listing.survey import Many, Survey
 from ipydevice.placement import FactReader
 from ipydevice.placement.kinds import attributes
 
@@ -16,7 +17,7 @@ BIG = 64 * 2**20  # bytes: below, pinning the memory of a loader's tensors is no
 _SECOND_CARD = re.compile(r"[a-z]+:[1-9]\d*")
 
 
-def remarks(everything: Sequence[Survey], cells: Sequence[str], reader: FactReader) -> Iterator[tuple[str, str]]:
+def remarks(everything: Sequence[Survey], cells: Sequence[str], reader: FactReader) -> Iterator[tuple[str, Oddity]]:
     """Names with what is odd about them."""
     trees = [tree for tree in map(_parse, cells) if tree is not None]
     by_name = {found.name: found for found in everything}
@@ -34,7 +35,7 @@ def _parse(cell: str) -> ast.Module | None:
         return None
 
 
-def _alone_on_second_card(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterator[tuple[str, str]]:
+def _alone_on_second_card(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterator[tuple[str, Oddity]]:
     """The one name on a card that one literal alone mentions, while all else is on another card of the kind."""
     by_device: dict[str, list[str]] = {}
     for found in names.values():
@@ -48,10 +49,14 @@ def _alone_on_second_card(trees: Sequence[ast.Module], names: dict[str, Survey])
         kind = device.partition(":")[0]
         others = [other for other in by_device if other != device and other.partition(":")[0] == kind]
         if len(others) == 1 and len(by_device[others[0]]) > 1:
-            yield holders[0], f"alone on {device} by a literal, the rest on {others[0]}"
+            name, home = holders[0], others[0]
+            move = f"{name}.to({home!r})"
+            alone = names[name]
+            code = f"{name} = {move}" if not isinstance(alone, Many) else move if alone.kind == "module" else ""
+            yield name, Oddity(f"alone on {device} by a literal, the rest on {home}", code)
 
 
-def _not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterator[tuple[str, str]]:
+def _not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterator[tuple[str, Oddity]]:
     """Loaders over big host tensors whose loop moves them to an accelerator without pinned memory."""
     accelerators = [device for found in names.values() for device in found.devices if device not in ("cpu", "meta")]
     if not accelerators:
@@ -63,7 +68,8 @@ def _not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterat
                 continue
             if set(found.devices) == {"cpu"} and attributes(found.value).get("pin_memory") is False:
                 size = found.bytes // 2**20
-                yield name, f"feeds {accelerators[0]} from {size:,} MiB of unpinned host memory: pin_memory=True"
+                words = f"feeds {accelerators[0]} from {size:,} MiB of unpinned host memory: pin_memory=True"
+                yield name, Oddity(words, f"{name}.pin_memory = True")
                 names = {other: one for other, one in names.items() if other != name}
 
 

@@ -8,17 +8,20 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.listing import odd, texts
+from ipydevice.listing.oddity import Oddity
 from ipydevice.listing.survey import Many, Survey
 from ipydevice.placement import FactReader
 from ipydevice.placement.kinds import attributes
 
 
-def remarks(everything: Sequence[Survey], cells: Sequence[str], reader: FactReader) -> dict[str, str]:
+def remarks(everything: Sequence[Survey], cells: Sequence[str], reader: FactReader) -> dict[str, list[Oddity]]:
     """By name, what is odd in the light of the others and of the cells' texts."""
-    said = dict(_stale_optimizers(everything, reader))
+    said: dict[str, list[Oddity]] = {}
+    for name, oddity in _stale_optimizers(everything, reader):
+        said.setdefault(name, []).append(oddity)
     if cells:
-        for name, remark in texts.remarks(everything, cells, reader):
-            said[name] = f"{said[name]}; {remark}" if name in said else remark
+        for name, oddity in texts.remarks(everything, cells, reader):
+            said.setdefault(name, []).append(oddity)
     return said
 
 
@@ -43,7 +46,7 @@ class ParameterNames:
         return names
 
 
-def _stale_optimizers(everything: Sequence[Survey], reader: FactReader) -> Iterator[tuple[str, str]]:
+def _stale_optimizers(everything: Sequence[Survey], reader: FactReader) -> Iterator[tuple[str, Oddity]]:
     """Optimizers that step parameters which no name leads to, while a model of the same shapes is there.
 
     That is what remains when the cell that makes the model is run again, but not the optimizer's.
@@ -66,7 +69,9 @@ def _stale_optimizers(everything: Sequence[Survey], reader: FactReader) -> Itera
         wanted = sorted(str(reader.facts(parameter).shape) for parameter in steps)
         for name, trainable in shapes.items():
             if trainable == wanted:
-                yield found.name, f"its parameters are no longer those of {name}: make it again after {name}"
+                words = f"its parameters are no longer those of {name}: make it again after {name}"
+                code = f"{found.name} = type({found.name})({name}.parameters(), **{found.name}.defaults)"
+                yield found.name, Oddity(words, code, "its state starts anew, and groups of their own are one group")
                 break
 
 

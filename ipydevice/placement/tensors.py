@@ -255,8 +255,8 @@ class FactReader:
             met[device_of_plain(t) if cls is plain or cls is parameter else device_of(t)] = None
         return tuple(dict.fromkeys(map(str, met)))
 
-    def stray_gradients(self, tensors: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-        """Tensors with gradients that lie on another device."""
+    def with_gradients(self, tensors: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Tensors that hold a gradient, with it."""
         plain, parameter = self._classes
         for t in tensors:
             cls = type(t)
@@ -265,7 +265,17 @@ class FactReader:
                 gradient = self._grad(t) if self._requires_grad(t) and self._is_leaf(t) else None
             else:
                 gradient = grad_of(t)
-            if gradient is not None and self.device(gradient) != self.device(t):
+            if gradient is not None:
+                yield t, gradient
+
+    def gradients(self, tensors: Iterable[Any]) -> Iterator[Any]:
+        """The gradients that the tensors hold."""
+        return (gradient for _, gradient in self.with_gradients(tensors))
+
+    def stray_gradients(self, tensors: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Tensors with gradients that lie on another device."""
+        for t, gradient in self.with_gradients(tensors):
+            if self.device(gradient) != self.device(t):
                 yield t, gradient
 
     def held(self, tensors: Iterable[Any]) -> Iterator[tuple[str, Any, int]]:

@@ -1,0 +1,62 @@
+"""What a session holds beside the user's names: results in ``Out[]`` and ``_``, locals of the last error's frames.
+
+The values are for one look at them; who asks must let go of the list again.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any, Literal
+
+from ipydevice import hook
+
+MOST_FRAMES = 200  # a RecursionError has thousands
+_UNDERSCORES = ("_", "__", "___")
+
+Kept = tuple[Literal["output", "error"], str, Any]  # as `ipydevice.listing.Kept` has them
+
+
+def kept(shell: Any) -> list[Kept]:
+    """Who holds what, as "Out[3]" and "x in train()"; nothing outside IPython."""
+    return [] if shell is None else [*_outputs(shell), *_locals(shell)]
+
+
+def _outputs(shell: Any) -> Iterator[Kept]:
+    cache = shell.user_ns.get("_oh")
+    if type(cache) is dict:
+        for number, value in list(cache.items()):
+            yield "output", f"Out[{number}]", value
+    for name in _UNDERSCORES:
+        if name in shell.user_ns:
+            yield "output", name, shell.user_ns[name]
+
+
+def _locals(shell: Any) -> Iterator[Kept]:
+    frames = [frame for error in _errors(shell) for frame in _frames(error.__traceback__)]
+    frames += _frames(shell.InteractiveTB.tb)
+    for frame in frames[:MOST_FRAMES]:
+        if frame.f_locals is frame.f_globals:  # a cell's own frame: its locals are the user's names
+            continue
+        for name, value in list(frame.f_locals.items()):
+            yield "error", f"{name} in {frame.f_code.co_name}()", value
+
+
+def _errors(shell: Any) -> Iterator[BaseException]:
+    """The last error, also where several cells have run since, with what it came from."""
+    waiting = [hook.last_error(shell), getattr(sys, "last_value", None), getattr(sys, "last_exc", None)]
+    seen: set[int] = set()
+    while waiting:
+        error = waiting.pop()
+        if error is None or id(error) in seen:
+            continue
+        seen.add(id(error))
+        yield error
+        inner = BaseExceptionGroup.exceptions.__get__(error) if issubclass(type(error), BaseExceptionGroup) else ()
+        waiting += [error.__cause__, error.__context__, *inner]
+
+
+def _frames(tb: TracebackType | None) -> list[FrameType]:
+    return [frame for frame, _ in traceback.walk_tb(tb)]
