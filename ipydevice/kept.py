@@ -29,14 +29,16 @@ def _outputs(shell: Any) -> Iterator[Kept]:
     if type(cache) is dict:
         for number, value in list(cache.items()):
             yield "output", f"Out[{number}]", value
-    for name in _UNDERSCORES:
-        if name in shell.user_ns:
-            yield "output", name, shell.user_ns[name]
+    # IPython notes what it has put into the namespace, and keeps it there after %reset out (InteractiveShell.push)
+    for space in (shell.user_ns, shell.user_ns_hidden):
+        for name in _UNDERSCORES:
+            if name in space:
+                yield "output", name, space[name]
 
 
 def _locals(shell: Any) -> Iterator[Kept]:
     frames = [frame for error in _errors(shell) for frame in _frames(error.__traceback__)]
-    frames += _frames(shell.InteractiveTB.tb)
+    frames += _frames(getattr(shell.InteractiveTB, "tb", None))  # not there before the first error
     for frame in frames[:MOST_FRAMES]:
         if frame.f_locals is frame.f_globals:  # a cell's own frame: its locals are the user's names
             continue
