@@ -115,7 +115,7 @@ def _changes(node: ast.AST, text: _Text, parents: dict[ast.AST, ast.AST]) -> Ite
             if isinstance(parents.get(node), ast.Expr) and "\n" not in value:
                 yield "unbuffer", node, target + value, (len(target), len(target) + len(value))
         if name in CONTAINERS and len(node.args) == 1:
-            new = f"list({text.of(node.args[0])})"
+            new = "list" + text.of(node).removeprefix(text.of(node.func))
             yield "list", node, new, (0, len(new))
         for keyword in node.keywords:
             kind = {"device": "drop device=", "map_location": "drop map_location"}.get(keyword.arg or "")
