@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ipydevice.diagnosis import Diagnosis as Diagnosis
     from ipydevice.diagnosis import Fix as Fix
     from ipydevice.diagnosis import Inventory as Inventory
+    from ipydevice.excepthooks import install as install
     from ipydevice.session import explain as explain
     from ipydevice.session import inventory as inventory
     from ipydevice.virtual import virtual_gpus as virtual_gpus
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "check": "ipydevice.devicecheck.check",
     "explain": "ipydevice.session",
+    "install": "ipydevice.excepthooks",
     "inventory": "ipydevice.session",
     "virtual_gpus": "ipydevice.virtual",
     "Diagnosis": "ipydevice.diagnosis",

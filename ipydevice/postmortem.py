@@ -58,16 +58,16 @@ def _of_text(
     mismatch: Mismatch, frames: Sequence[PastedFrame], history: CellHistory | None, notes: list[str]
 ) -> Diagnosis:
     """What a text tells: by the user's lines where it shows some, else by the message alone."""
-    from ipydevice import fixes
     from ipydevice.diagnose import from_text
     from ipydevice.diagnose.describe import describe, describe_text, place
+    from ipydevice.fixes.from_text import propose_from_text
 
     try:
         finding = from_text.analyse(mismatch, frames, history)
         if finding is None or (finding.stray is None and mismatch.kind != "availability"):
             told = describe_text(mismatch, notes)
             return told if finding is None else replace(told, failed=place(finding.failed))
-        return describe(finding, fixes.propose(finding), [], [*notes, FROM_TEXT])
+        return describe(finding, propose_from_text(finding), [], [*notes, FROM_TEXT])
     except Exception as error:
         if os.environ.get("IPYDEVICE_DEBUG"):
             raise
@@ -107,11 +107,11 @@ class PostMortem:
     @property
     def headline(self) -> str:
         """One line: what is where."""
-        from ipydevice.diagnose.describe import describe_text, headline
+        from ipydevice.diagnose.describe import headline
 
         if self._finding is not None:
             return headline(self._finding)
-        return describe_text(self._mismatch, []).headline
+        return _of_text(self._mismatch, (), self._history, []).headline
 
     def finish(self) -> Diagnosis:
         """The whole Diagnosis; lets go of everything alive."""

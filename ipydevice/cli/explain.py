@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ipydevice import notebook_files, postmortem, text_traceback
+from ipydevice import notebook_files, postmortem, printing, text_traceback
 from ipydevice.cells import CellHistory
 from ipydevice.cli import inputs
 from ipydevice.diagnosis import Diagnosis
@@ -74,32 +73,19 @@ def explain(text: str, name: str) -> tuple[list[PastedError], list[Explained]]:
         printed = text_traceback.read(text) or [PastedError("RuntimeError", text.strip())]
     found = []
     for error in printed:
-        cells = CellHistory(list(history.cells), history.transform)  # each error adds the lines that it shows
-        diagnosis = postmortem.explain_printed(error, cells)
+        diagnosis = postmortem.explain_printed(error, history)
         if diagnosis is not None:
             found.append(Explained(diagnosis, error.seen_by))
     return printed, found
 
 
 def _print(found: list[Explained]) -> None:
-    from ipydevice.show import as_text, tree_of
-    from ipydevice.show.tree import Options
-
-    width = min(100, shutil.get_terminal_size((100, 24)).columns)
     for number, explained in enumerate(found):
         if number:
             print()
         if explained.seen_by:
             print(f"{', '.join(explained.seen_by)}:")
-        panel = tree_of(explained.diagnosis)
-        blocks = tuple(
-            # The magic that applies a fix belongs to a live session.
-            Options(tuple(replace(option, command="") for option in block.options))
-            if isinstance(block, Options)
-            else block
-            for block in panel.blocks
-        )
-        print(as_text.render(replace(panel, blocks=blocks), width=width, color=sys.stdout.isatty()))
+        print(printing.panel(explained.diagnosis, color=sys.stdout.isatty()))
 
 
 def _page(found: list[Explained], name: str) -> str:

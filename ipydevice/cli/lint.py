@@ -72,15 +72,19 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _settings(folder: Path, given: argparse.Namespace) -> Settings:
-    settings = _near(str(folder))
-    for option in ("select", "extend_select", "ignore"):
-        text = getattr(given, option)
-        if text is None:
-            continue
-        ids = tuple(part.strip() for part in text.split(",") if part.strip())
-        require_known(ids, f"--{option.replace('_', '-')}")
-        settings = replace(settings, **{option.partition("_")[0] if option == "extend_select" else option: ids})
-    return settings
+    near = _near(str(folder))
+    return replace(
+        near,
+        select=_ids(given.select, "--select") or near.select,
+        extend=_ids(given.extend_select, "--extend-select") or near.extend,
+        ignore=_ids(given.ignore, "--ignore") or near.ignore,
+    )
+
+
+def _ids(text: str | None, option: str) -> tuple[str, ...]:
+    ids = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    require_known(ids, option)
+    return ids
 
 
 _KNOWN: dict[str, Settings] = {}

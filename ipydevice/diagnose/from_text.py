@@ -29,7 +29,8 @@ def analyse(mismatch: Mismatch, frames: Sequence[PastedFrame], history: CellHist
     `frames` are those of the traceback; of an embedded one (a worker's, a replica's) those of `mismatch` come after
     them.  `history` holds the cells of the notebook, where there is one; nothing in it is run.
     """
-    history = history or CellHistory()
+    # A copy: lines that are printed of a cell that is not at hand are added to it.
+    history = CellHistory(list(history.cells), history.transform, history.name_of) if history else CellHistory()
     inner = tuple(
         PastedFrame(f.file, f.line, f.function, f.source, around=((f.line, f.source),)) for f in mismatch.frames
     )
@@ -111,31 +112,37 @@ def _is_named(node: ast.AST, last: PrintedSite, mismatch: Mismatch, reading: Rea
 def _meetings(node: ast.AST, last: PrintedSite, mismatch: Mismatch, reading: Reading) -> list[_Meeting]:
     """What meets in `node`; of a call of a module also the module."""
     callee = node.func if isinstance(node, ast.Call) else None
-    is_module = callee is not None and reading.is_module(callee, Site(last.source, callee))
+    is_module = callee is not None and reading.modules.is_one(callee, Site(last.source, callee))
     found = []
     for expression, role in locate.operands(node):
-        if role == "callee" and not (is_module and reading.holds_tensors(Site(last.source, expression))):
+        if role == "callee" and not (is_module and reading.modules.holds_tensors(Site(last.source, expression))):
             continue
-        if (role == "receiver" and (is_module or reading.is_library(expression))) or not _may_be_tensor(expression):
+        if (
+            role == "**"
+            or (role == "receiver" and (is_module or reading.is_library(expression)))
+            or not _may_be_tensor(expression)
+        ):
             continue
         site = Site(last.source, expression)
-        device = reading.device(expression, site) if role != "callee" else reading.module_device(site)
-        told = reading.told(role, node, is_module=is_module) if device is None else None
+        device = reading.device(expression, site) if role != "callee" else reading.modules.device(site)
+        told = reading.told(role, node, is_module=is_module)
         operand = Operand(
             site=site,
             expression=last.source.segment(expression),
-            device=device or told,
+            device=told or device,  # the message knows better than the code's text
             kind="module" if role == "callee" else "tensor",
             role=role,
         )
-        found.append(_Meeting(operand, site, read=device is not None))
+        found.append(_Meeting(operand, site, read=device is not None and told in (None, device)))
     return found
 
 
 def _may_be_tensor(node: ast.expr) -> bool:
     """False for numbers, texts and the like."""
     match node:
-        case ast.Constant() | ast.Starred() | ast.Slice() | ast.Lambda() | ast.JoinedStr() | ast.Name(id="self" | "cls"):
+        case (
+            ast.Constant() | ast.Starred() | ast.Slice() | ast.Lambda() | ast.JoinedStr() | ast.Name(id="self" | "cls")
+        ):
             return False
         case ast.UnaryOp():
             return _may_be_tensor(node.operand)
@@ -172,7 +179,7 @@ def _choose(found: Finding, seen: list[_Meeting], mismatch: Mismatch, reading: R
         others.sort(key=lambda m: m.operand.kind != "module")  # between two cards a tensor goes to the module
         others, hosts = others[:1], others[1:]
         hosts[0].read = False
-    _fill_by_elimination(hosts, others, seen, mismatch, reading)
+    _fill_by_elimination(hosts, others, seen, reading)
     if hosts and not hosts[0].read and any(m.operand.role == "index" for m in others):
         index = next(m for m in others if m.operand.role == "index")
         _name(found, index, hosts[0], HOST, reading)  # a host table: its index is what can follow
@@ -195,14 +202,12 @@ def _wanted_on_host(seen: list[_Meeting], mismatch: Mismatch) -> _Meeting | None
     return next(iter(on_card or receivers), None)
 
 
-def _fill_by_elimination(
-    hosts: list[_Meeting], others: list[_Meeting], seen: list[_Meeting], mismatch: Mismatch, reading: Reading
-) -> None:
+def _fill_by_elimination(hosts: list[_Meeting], others: list[_Meeting], seen: list[_Meeting], reading: Reading) -> None:
     """Of two devices and one operand whose device is not known, it has the one that is left."""
     unknown = [m for m in seen if m.operand.device is None]
-    if len(unknown) != 1 or len(mismatch.devices) < 2:
+    if len(unknown) != 1 or len(reading.devices) < 2 or isinstance(unknown[0].site.node, ast.BinOp):
         return
-    if others and not hosts and HOST in mismatch.devices:
+    if others and not hosts and HOST in reading.devices:
         unknown[0].operand.device = HOST
         hosts.append(unknown[0])
     elif hosts and not others and reading.accelerator is not None:
@@ -214,11 +219,11 @@ def _name(found: Finding, stray: _Meeting | None, other: _Meeting | None, target
     if stray is None or target is None:
         return
     device = stray.operand.device or reading.accelerator or ""
-    member = reading.held_tensor(stray.site) if stray.operand.kind == "module" else ""
+    member = reading.modules.held_tensor(stray.site) if stray.operand.kind == "module" else ""
     found.stray = Stray(stray.site, member, device, stray.operand.kind, value=MISSING)
     found.other = other.operand if other is not None else None
     found.target = target
-    found.chain = reading.tracer.trace(stray.site, device)
+    found.chain = reading.chain(stray.site, device, stray.operand.kind)
     found.cause = reading.cause(stray.site, stray.operand.kind, member) or _classified(found, reading)
     agreed = stray.read and (found.host_required or (other is not None and other.read))
     found.confidence = "likely" if agreed and found.mismatch.confidence == "exact" else "guess"

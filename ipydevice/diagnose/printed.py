@@ -44,9 +44,11 @@ def sites(frames: Sequence[PastedFrame], history: CellHistory) -> list[PrintedSi
 
 
 def _is_inner(frame: PastedFrame) -> bool:
-    """Frames that tell nothing: our own virtual GPUs' (real ones raise from C++), and wrappers of torch's decorators."""
+    """Frames that tell nothing: our own virtual GPUs' (real ones raise from C++), and decorators."""
     file = frame.file.replace("\\", "/")
-    return "/ipydevice/virtual/" in file or (file.endswith("utils/_contextlib.py") and "decorate_context" in frame.function)
+    return "/ipydevice/virtual/" in file or (
+        file.endswith("utils/_contextlib.py") and "decorate_context" in frame.function
+    )
 
 
 def _site(frame: PastedFrame, history: CellHistory, sources: Sources) -> PrintedSite | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Final
 
 from ipydevice.cells import CellHistory
@@ -14,6 +13,7 @@ from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import How, Site, Step
 from ipydevice.diagnose.frames import Sources
 from ipydevice.diagnose.infer import FACTORIES, LIKES, VIEWS, keyword, with_index
+from ipydevice.diagnose.modules_read import Modules
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.printed import PrintedSite
 from ipydevice.diagnose.source import FunctionNode, Source
@@ -38,6 +38,10 @@ class StaticTracer(Tracer):
     def __init__(self, sources: Sources, sites: Sequence[PrintedSite], namespace: dict[str, Any]) -> None:
         super().__init__(sources, [], namespace)
         self.sites = sites
+
+    def one_step(self, site: Site) -> Step | None:
+        """The statement that gave the expression at `site` its value."""
+        return self._step(site, None)
 
     def _of_parameter(
         self, source: Source, function: FunctionNode, name: str, frame: Any, *, closure: bool
@@ -70,6 +74,7 @@ class Reading:
         self.mismatch = mismatch
         self.history = history
         self.accelerator = next((name for name in mismatch.devices if name not in (HOST, "meta")), None)
+        self.devices = mismatch.devices
         self.sources = Sources(history)
         for site in sites:
             if site.source.cell is not None:
@@ -78,7 +83,12 @@ class Reading:
         self.texts = list(texts.values())
         self.libraries = {"torch", "np", "numpy", "F", "nn", "plt"} | _imported(self.texts)
         self.namespace = self._names()
+        if self.accelerator is None and mismatch.kind == "placement":  # the message names the host alone
+            named = [device for device in self.namespace.values() if type(device) is str and device != HOST]
+            self.accelerator = named[0] if named else None
+            self.devices = (*mismatch.devices, *named[:1])
         self.tracer = StaticTracer(self.sources, sites, self.namespace)
+        self.modules = Modules(self)
 
     def _names(self) -> dict[str, Any]:
         """The names that the cells bind; of those that denote a device the device, of the others nothing."""
@@ -137,19 +147,18 @@ class Reading:
         node = site.node
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in self.libraries:
             return None
-        step = self.tracer._step(site, None)
+        step = self.tracer.one_step(site)
         if step is None or step.site.node is node:
             return None
-        if step.how == "attribute" and isinstance(node, ast.Attribute) and self._is_registered(step):
-            return self._of_instances(site, node)
+        if step.how == "attribute" and isinstance(node, ast.Attribute) and self.modules.is_registered(step):
+            return self.modules.of_instances(step.site)
         if step.value is None:
             return None
         if step.how in ("loop", "with") and self._is_loader(step.value):
             return HOST
-        if self.makes_module(step.value):
-            return self.module_device(site)
-        found = self.device(step.value, step.site, depth + 1)
-        return found or (HOST if self._is_made_in_init(step) else None)
+        if self.modules.makes(step.value):
+            return self.modules.device(site)
+        return HOST if self._is_made_in_init(step) else self.device(step.value, step.site, depth + 1)
 
     def _is_made_in_init(self, step: Step) -> bool:
         """A plain attribute that a module's __init__ computes with torch: before anybody could move the module."""
@@ -158,8 +167,11 @@ class Reading:
         if step.how != "attribute" or getattr(function, "name", "") != "__init__" or cls is None or step.value is None:
             return False
         text = ast.unparse(step.value)
-        calls = any(isinstance(node, ast.Call) and self._is_torch(node.func) for node in ast.walk(step.value))
-        return cls.name in self._classes and calls and not re.search(r"\.to\(|\.cuda\(|device", text)
+        calls = any(
+            isinstance(node, ast.Call) and (self._is_torch(node.func) or ast.unparse(node.func).startswith("self."))
+            for node in ast.walk(step.value)
+        )
+        return cls.name in self.modules.classes and calls and not re.search(r"\.to\(|\.cuda\(|device", text)
 
     def _call(self, node: ast.Call, site: Site, depth: int) -> str | None:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -182,12 +194,16 @@ class Reading:
             if name == "next" and node.args and self._is_loader(node.args[0]):
                 return HOST
             return self._one(site, depth, *node.args)
-        if self.is_module(node.func, Site(site.source, node.func, site.frame)):
-            return self.module_device(Site(site.source, node.func, site.frame))
+        if self.modules.is_one(node.func, Site(site.source, node.func, site.frame)):
+            return self.modules.device(Site(site.source, node.func, site.frame))
         if isinstance(node.func, ast.Attribute):
             return self.device(node.func.value, site, depth)
         returned = self._returned(node.func)
         return self.device(returned[0], returned[1], depth) if returned is not None else None
+
+    def moved(self, node: ast.Call, site: Site) -> str | None:
+        """Where a call such as ``model.to(device)`` moves to, by its arguments alone; "" where they do not tell."""
+        return self._moved(node, site, DEEPEST + 1)
 
     def _moved(self, node: ast.Call, site: Site, depth: int) -> str | None:
         """Where ``x.to(...)`` and its like move to; "" where they move to a place that is not told."""
@@ -275,118 +291,9 @@ class Reading:
                     return (returned[-1], Site(source, returned[-1])) if returned else None
         return None
 
-    # Modules -------------------------------------------------------------------------------
-
-    def makes_module(self, node: ast.expr | None) -> bool:
-        """Whether the expression makes a module: a class of nn's, or of the texts' own."""
-        while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHAINED:
-            node = node.func.value
-        if not isinstance(node, ast.Call):
-            return False
-        text = ast.unparse(node.func)
-        last = text.rpartition(".")[2]
-        return (
-            bool(re.match(r"(torch\.)?nn\.[A-Z]", text)) or last in self._classes or last.startswith("from_pretrained")
-        )
-
-    @cached_property
-    def _classes(self) -> set[str]:
-        """Names of the classes in the texts that are modules, by their bases."""
-        classes = [node for source in self.texts for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)]
-        found: set[str] = set()
-        for _ in range(4):  # a base may stand below
-            for cls in classes:
-                bases = [ast.unparse(base) for base in cls.bases]
-                if any(re.match(r"(torch\.)?nn\.[A-Z]", base) or base.endswith("Module") or base in found for base in bases):
-                    found.add(cls.name)
-        return found
-
-    def is_module(self, node: ast.expr, site: Site) -> bool:
-        """Whether the name or attribute is bound to a module."""
-        if not isinstance(node, (ast.Name, ast.Attribute)):
-            return False
-        step = self.tracer._step(site, None)
-        return step is not None and self.makes_module(step.value)
-
-    def module_device(self, site: Site) -> str | None:
-        """Where the texts move a module to; the host where they show how it is made and never move it."""
-        assert isinstance(site.node, ast.expr)
-        if isinstance(site.node, ast.Attribute) and ast.unparse(site.node).startswith("self."):
-            return self._of_instances(site, site.node)
-        step = self.tracer._step(site, None)
-        made = step.value if step is not None else None
-        if made is not None:
-            for node in ast.walk(made):
-                if isinstance(node, ast.Call) and (where := self._moved(node, site, DEEPEST)):
-                    return where
-        root = _root(site.node)
-        for name in dict.fromkeys((ast.unparse(site.node), ast.unparse(root))):
-            moves = self.moves_of(name)
-            if moves:
-                return self._moved(moves[-1], site, DEEPEST) or None
-        weight = _weight_of(made)
-        if weight is not None and step is not None:
-            return self.device(weight, step.site, DEEPEST - 3)
-        return HOST if made is not None and self._is_whole(step) else None
-
-    def holds_tensors(self, site: Site) -> bool:
-        """False for modules without parameters: activations, and losses without weights."""
-        step = self.tracer._step(site, None)
-        made = _innermost(step.value) if step is not None else None
-        if not isinstance(made, ast.Call):
-            return True
-        name = ast.unparse(made.func).rpartition(".")[2]
-        return name in self._classes or not _WEIGHTLESS.search(name) or _weight_of(made) is not None
-
-    def held_tensor(self, site: Site) -> str:
-        """``.weight``, where a loss holds a tensor that was given to it."""
-        step = self.tracer._step(site, None)
-        made = _innermost(step.value) if step is not None else None
-        given = _weight_keyword(made)
-        return f".{given}" if given else ""
-
-    def moves_of(self, name: str) -> list[ast.Call]:
-        """Calls such as ``model.to(...)`` of exactly this name."""
-        return [
-            node
-            for source in self.texts
-            for node in ast.walk(source.tree)
-            if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in ("to", "cuda", "cpu", "to_empty", "xpu")
-            and ast.unparse(node.func.value) == name
-        ]
-
-    def _is_whole(self, step: Step | None) -> bool:
-        """Whether the text around a step is a whole cell or file, so that a move would be seen."""
-        return (
-            step is not None and any(site.whole for site in self.tracer.sites if site.source is step.site.source)
-        ) or (step is not None and step.site.source.cell is not None and step.site.source.shift == 0)
-
-    def _is_registered(self, step: Step) -> bool:
-        """Whether ``self.x = ...`` makes a parameter, buffer or module, which follow the module they belong to."""
-        if isinstance(step.site.node, ast.Expr):
-            text = ast.unparse(step.site.node)
-            return "register_buffer" in text or "register_parameter" in text or "add_module" in text
-        value = step.value
-        return self.makes_module(value) or (
-            isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in ("Parameter", "Buffer")
-        )
-
-    def _of_instances(self, site: Site, node: ast.Attribute) -> str | None:
-        """The device of the instances of the class around; on the accelerator where no instance is in the texts."""
-        cls = site.source.class_of(site.node)
-        if cls is None:
-            return None
-        for source in reversed(self.texts):
-            for call in reversed(bindings.calls(source.tree, cls.name)):
-                for up in (call, *source.ancestors(call)):
-                    if isinstance(up, ast.Call) and (where := self._moved(up, Site(source, up), DEEPEST)):
-                        return where
-                    if isinstance(up, ast.Assign) and isinstance(up.targets[0], ast.Name):
-                        moves = self.moves_of(up.targets[0].id)
-                        return self._moved(moves[-1], Site(source, up), DEEPEST) or None if moves else HOST
-        return self.accelerator if HOST in self.mismatch.devices else None
+    def is_whole(self, source: Source) -> bool:
+        """Whether a text is all of its cell or file, so that a move of what it makes would be seen."""
+        return not any(site.source is source and not site.whole for site in self.tracer.sites)
 
     # Words ---------------------------------------------------------------------------------
 
@@ -400,11 +307,15 @@ class Reading:
             return next((roles[name] for name in roles if name in wanted), None)
         order = self.mismatch.arguments
         if isinstance(node, ast.BinOp):
-            names = ("self", "mat1", "input") if role == "left" else ("other", "mat2", "vec", "vec2", "batch2", "tensor")
+            names = (
+                ("self", "mat1", "input") if role == "left" else ("other", "mat2", "vec", "vec2", "batch2", "tensor")
+            )
             return next((roles[name] for name in names if name in roles), None)
         if isinstance(node, ast.Call):
             method = isinstance(node.func, ast.Attribute) and not self.is_library(node.func)
             position = int(role) + method if role.isdigit() else 0 if role == "receiver" else -1
+            if not order and role.isdigit() and len(roles) >= 2:  # named in the order of the call's own arguments
+                order = tuple(roles)
             return roles.get(order[position]) if 0 <= position < len(order) else None
         return roles.get({"target": "self", "value": "self"}.get(role, role))
 
@@ -413,14 +324,29 @@ class Reading:
         if kind == "generator":
             return "generator_device"
         if kind == "module":
+            if self.modules.in_plain_container(site):
+                return "module_in_plain_container"
+            attribute = site.node.attr if isinstance(site.node, ast.Attribute) else ""
+            if attribute and self.modules.replaced_later(attribute) is not None:
+                return "module_added_after_move"
             return "loss_weight" if member else "model_not_moved"
         node = site.node
-        step = self.tracer._step(site, None) if isinstance(node, ast.Attribute) else None
-        if step is not None and step.how == "attribute" and not self._is_registered(step):
+        step = self.tracer.one_step(site) if isinstance(node, ast.Attribute) else None
+        if step is not None and step.how == "attribute" and not self.modules.is_registered(step):
             cls = step.site.source.class_of(step.site.node)
-            if cls is not None and cls.name in self._classes:
-                return "plain_tensor_attribute"
+            if cls is not None and cls.name in self.modules.classes:
+                computed = step.value is not None and "self." in ast.unparse(step.value)
+                return "derived_tensor_in_init" if computed else "plain_tensor_attribute"
         return None
+
+    def chain(self, site: Site, device: str, kind: str) -> list[Step]:
+        """The steps from the stray to where it is made; of a module where that is, not what it is made of."""
+        made = self.modules.origin(site) if kind == "module" else None
+        if made is not None:
+            return [made]
+        steps = self.tracer.trace(site, device)
+        library = next((at for at, step in enumerate(steps) if step.how == "import"), len(steps))
+        return steps[:library]
 
     def evidence(self, stray: Site, other: Site | None) -> list[str]:
         """What in the code says where the two are."""
@@ -428,49 +354,18 @@ class Reading:
         for site in (stray, other):
             if site is None or not isinstance(site.node, ast.expr):
                 continue
-            chain = self.tracer.trace(site)
-            name = site.source.segment(site.node)
-            if chain and hasattr(chain[-1].site.node, "lineno"):
-                line = chain[-1].site.source.line_text(chain[-1].site.node.lineno)
-                facts.append(f"{name} comes from `{line}`")
+            kind = "module" if self.modules.is_one(site.node, site) else "tensor"
+            steps = self.chain(site, "", kind)
+            line = getattr(steps[-1].site.node, "lineno", None) if steps else None
+            if line is not None:
+                facts.append(f"{site.source.segment(site.node)} comes from `{steps[-1].site.source.line_text(line)}`")
         return facts
-
-
-_CHAINED = frozenset("to cuda cpu eval train half float bfloat16 requires_grad_ double xpu".split())
-
-
-# Losses, activations and layers without parameters: they are wherever their input is.
-_WEIGHTLESS = re.compile(r"Loss\d?d?$|^(Re|Leaky|G|Si|P)?LU\d?$|ReLU|Softmax|Sigmoid|Tanh|Dropout|Pool|Flatten|Identity|Upsample|Pad")
 
 
 def _root(node: ast.expr) -> ast.expr:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return node
-
-
-def _innermost(node: ast.expr | None) -> ast.expr | None:
-    """``Net()`` in ``Net().to(device).eval()``."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHAINED:
-        node = node.func.value
-    return node
-
-
-def _weight_keyword(made: ast.expr | None) -> str | None:
-    if not isinstance(made, ast.Call) or not ast.unparse(made.func).endswith("Loss"):
-        return None
-    if keyword(made, "pos_weight") is not None:
-        return "pos_weight"
-    return "weight" if keyword(made, "weight") is not None or made.args else None
-
-
-def _weight_of(made: ast.expr | None) -> ast.expr | None:
-    """The tensor that a loss is given as its weight."""
-    made = _innermost(made)
-    name = _weight_keyword(made)
-    if name is None or not isinstance(made, ast.Call):
-        return None
-    return keyword(made, name) or (made.args[0] if made.args else None)
 
 
 def _imported(texts: Sequence[Source]) -> set[str]:

@@ -17,7 +17,7 @@ _ACCELERATED = re.compile(r"^['\"](cuda|mps|xpu|npu|hpu)(:\d+)?['\"]$")
 @rule(
     "IPD008",
     "accelerator-in-a-dataset",
-    "Items are made in worker processes, which cannot use the parent's CUDA context; give host tensors, move the batch.",
+    "Items are made in worker processes, which cannot use the parent's CUDA; give host tensors, move the batch.",
 )
 def in_dataset(names: Names) -> Iterator[Problem]:
     functions = [

@@ -61,9 +61,9 @@ def visible_too_late(names: Names) -> Iterator[Problem]:
             yield Problem(
                 statement, f"CUDA is in use since `{names.source.line_text(used.lineno)}`: this setting comes too late"
             )
-        if not isinstance(statement, (ast.FunctionDef, ast.ClassDef, ast.If)) and used is None:
-            if _USES.search(names.source.segment(statement)) and "is_available" not in names.source.segment(statement):
-                used = statement
+        if used is None and not isinstance(statement, (ast.FunctionDef, ast.ClassDef, ast.If)):
+            text = names.source.segment(statement)
+            used = statement if _USES.search(text) and "is_available" not in text else None
 
 
 def _sets_visible(statement: ast.stmt) -> bool:

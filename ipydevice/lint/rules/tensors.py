@@ -71,7 +71,7 @@ def load_without_map(names: Names) -> Iterator[Problem]:
 
 
 def _mapped(names: Names, call: ast.Call) -> Change | None:
-    """``load_state_dict`` copies into the parameters where they are, so the host is always right as a stop on the way."""
+    """``load_state_dict`` copies into the parameters where they are, so the host is right as a stop on the way."""
     up = names.source.parent(call)
     copied = isinstance(up, ast.Call) and isinstance(up.func, ast.Attribute) and up.func.attr == "load_state_dict"
     if not copied or any(isinstance(arg, ast.Starred) for arg in call.args):
@@ -182,7 +182,7 @@ def generator(names: Names) -> Iterator[Problem]:
                 if isinstance(call, ast.Call) and not call.args and not call.keywords:
                     yield Problem(
                         call,
-                        f"torch.Generator() is the host's, numbers are drawn on {device.value}",
+                        f"torch.Generator() is the host's, numbers are drawn on {ast.unparse(device)}",
                         _device_of(call, repr(device.value)),
                     )
 
@@ -237,6 +237,6 @@ def waits(names: Names) -> Iterator[Problem]:
                 and isinstance(node.func, ast.Attribute)
                 and node.func.attr == "item"
                 and not node.args
+                and not any(isinstance(up, ast.If) for up in names.source.ancestors(node))
             ):
-                if not any(isinstance(up, ast.If) for up in names.source.ancestors(node)):
-                    yield Problem(node, f"`{names.source.segment(node)}` waits for the accelerator on every turn")
+                yield Problem(node, f"`{names.source.segment(node)}` waits for the accelerator on every turn")

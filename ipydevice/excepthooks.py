@@ -1,0 +1,98 @@
+"""Programs outside of IPython: the panel below the traceback of an uncaught error, in threads and under torchrun too.
+
+The interpreter's own hooks run first and whole; what fails here costs one line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+Hook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
+ThreadHook = Callable[[threading.ExceptHookArgs], Any]
+
+# torchrun's and its like (torch/distributed/elastic), SLURM's, Open MPI's.
+_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+
+
+class _Installed:
+    """The hooks that were there before ours."""
+
+    hook: Hook | None = None
+    thread_hook: ThreadHook | None = None
+
+
+def install() -> None:
+    """Explain uncaught device errors in this program, below their traceback. Calling it again changes nothing.
+
+    In IPython ``%load_ext ipydevice`` does it, and this does nothing.
+    """
+    from ipydevice.session import current_shell
+
+    if _Installed.hook is not None or current_shell() is not None:
+        return
+    _Installed.hook, _Installed.thread_hook = sys.excepthook, threading.excepthook
+    sys.excepthook, threading.excepthook = _uncaught, _uncaught_in_thread
+
+
+def uninstall() -> None:
+    """Take our hooks out again, where nobody has hung others over them."""
+    if sys.excepthook is _uncaught and _Installed.hook is not None:
+        sys.excepthook = _Installed.hook
+    if threading.excepthook is _uncaught_in_thread and _Installed.thread_hook is not None:
+        threading.excepthook = _Installed.thread_hook
+    _Installed.hook = _Installed.thread_hook = None
+
+
+def rank() -> str | None:
+    """The rank of this process, as its launcher says it; None where there is but one process."""
+    return next((os.environ[name] for name in _RANKS if os.environ.get(name, "").isdigit()), None)
+
+
+def explain_below(exc: BaseException) -> None:
+    """Write the panel of a device error to standard error; nothing for other errors."""
+    try:
+        text = _panel(exc)
+    except Exception as error:  # whatever it is, the program's own error comes first
+        if os.environ.get("IPYDEVICE_DEBUG"):
+            raise
+        text = f"ipydevice failed ({type(error).__name__}); the error above is as it was"
+    if text and sys.stderr is not None:
+        mine = rank()
+        prefix = f"[rank {mine}] " if mine is not None else ""
+        sys.stderr.write("\n".join(prefix + line for line in text.splitlines()) + "\n")
+        sys.stderr.flush()
+
+
+def _panel(exc: BaseException) -> str:
+    from ipydevice import postmortem  # a program that ends well pays for none of this
+
+    found = postmortem.begin(exc)
+    if found is None:
+        return ""
+    from ipydevice import printing
+
+    return printing.panel(found.finish(), color=sys.stderr.isatty())
+
+
+def _uncaught(kind: type[BaseException], exc: BaseException, tb: TracebackType | None) -> None:
+    trim(exc)
+    (_Installed.hook or sys.__excepthook__)(kind, exc, exc.__traceback__ or tb)
+    explain_below(exc)
+
+
+def _uncaught_in_thread(given: threading.ExceptHookArgs) -> None:
+    (_Installed.thread_hook or threading.__excepthook__)(given)
+    if given.exc_value is not None:
+        explain_below(given.exc_value)
+
+
+def trim(exc: BaseException) -> None:
+    """Let the traceback end where a real card, which raises from C++, would end it."""
+    virtual = sys.modules.get("ipydevice.virtual")
+    if virtual is not None:
+        virtual.trim_traceback(exc)

@@ -1,0 +1,117 @@
+"""Fixes where nothing lives: by the texts alone, so only those that are right whatever the values are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ipydevice.diagnose import bindings
+from ipydevice.diagnose.finding import Finding, Step
+from ipydevice.diagnose.source import Source
+from ipydevice.diagnosis import Fix
+from ipydevice.fixes import propose
+from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.edits import Draft
+
+_LISTS = (ast.List, ast.ListComp)
+_DICTS = (ast.Dict, ast.DictComp)
+
+
+def propose_from_text(finding: Finding) -> list[Fix]:
+    """Ways to mend it, the best first; empty where the texts show none."""
+    ctx = Context(finding)
+    own = _OWN.get(finding.cause)
+    found = [fix for proposal in (own(ctx) if own is not None else ()) for fix in ctx.fixes(proposal)]
+    if finding.stray is not None and finding.stray.kind == "module":
+        return found  # moving a module at its use copies it on every call
+    return found or [fix for fix in propose(finding) if fix.kind != "repair"]
+
+
+def _module_left_behind(ctx: Context) -> Iterator[Proposal]:
+    """``Net()`` becomes ``Net().to(device)``: the object itself, or the one whose class sets it."""
+    step = ctx.chain[-1] if ctx.chain else None
+    if step is None or step.value is None:
+        return
+    source, value, name = step.site.source, step.value, _target(step)
+    inside = source.class_of(step.site.node)
+    if inside is not None:
+        instance = _instance(ctx, inside.name)
+        if instance is None:
+            return
+        source, value, name = instance
+    site = type(step.site)(source, value)
+    device = ctx.device(site)
+    if device is not None:
+        yield Proposal(f"move {name or 'the module'} where it is made", [Draft(source).suffix(value, f".to({device})")])
+
+
+def _target(step: Step) -> str:
+    statement = step.site.source.statement(step.site.node)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return ast.unparse(targets[0]) if targets else ""
+
+
+def _instance(ctx: Context, cls: str) -> tuple[Source, ast.expr, str] | None:
+    """Where the latest instance of a class is bound to a name, in the cells or in the file of the failure."""
+    texts = [_source(ctx, number) for number in range(len(ctx.finding.history.cells))] or [ctx.finding.failed.source]
+    for source in reversed(texts):
+        for call in reversed(bindings.calls(source.tree, cls)):
+            statement = source.parent(call)
+            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+                return source, call, statement.targets[0].id
+    return None
+
+
+def _source(ctx: Context, number: int) -> Source:
+    cell = ctx.finding.history.cells[number]
+    if ctx.finding.failed.source.cell is cell:
+        return ctx.finding.failed.source
+    text, shift = ctx.finding.history.python(cell)
+    return Source(text, cell.raw, cell=cell, shift=shift)
+
+
+def _plain_container(ctx: Context) -> Iterator[Proposal]:
+    """``self.layers = [...]`` becomes ``nn.ModuleList([...])``."""
+    step = ctx.chain[-1] if ctx.chain else None
+    found = _container(step) if step is not None else None
+    if step is None or found is None:
+        return
+    value, name = found
+    wrapper = "nn.ModuleList" if isinstance(value, _LISTS) else "nn.ModuleDict"
+    yield Proposal(
+        f"keep the modules of {name} in {wrapper}", [Draft(step.site.source).wrap(value, f"{wrapper}(", ")")]
+    )
+
+
+def _container(step: Step) -> tuple[ast.expr, str] | None:
+    """The list or dict literal that the loop's attribute is bound to in __init__."""
+    cls = step.site.source.class_of(step.site.node)
+    for node in ast.walk(step.value) if step.value is not None and cls is not None else ():
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+            for binding in bindings.of_attribute(cls, node.attr) if cls is not None else ():
+                if binding.how == "assignment" and isinstance(binding.value, (*_LISTS, *_DICTS)):
+                    return binding.value, f"self.{node.attr}"
+    return None
+
+
+def _plain_attribute(ctx: Context) -> Iterator[Proposal]:
+    """``self.pe = torch.zeros(...)`` becomes a buffer, which follows the module."""
+    step = next((step for step in ctx.chain if step.how == "attribute"), None)
+    statement = step.site.node if step is not None else None
+    if step is None or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return
+    target = statement.targets[0]
+    if not (isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"):
+        return
+    value = step.site.source.segment(statement.value)
+    code = f'self.register_buffer("{target.attr}", {value}, persistent=False)'
+    yield Proposal(
+        f"register self.{target.attr} as a buffer", [Draft(step.site.source).replace_statement(statement, code)]
+    )
+
+
+_OWN = {
+    "model_not_moved": _module_left_behind,
+    "module_in_plain_container": _plain_container,
+    "plain_tensor_attribute": _plain_attribute,
+}

@@ -1,0 +1,23 @@
+"""A diagnosis in a terminal where no shell takes `%devicefix`."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+from ipydevice.diagnosis import Diagnosis
+from ipydevice.show import as_text, tree_of
+from ipydevice.show.tree import Options
+
+WIDEST = 100  # columns
+
+
+def panel(diagnosis: Diagnosis, *, color: bool) -> str:
+    """The panel as lines of text, without the magics of a live session."""
+    tree = tree_of(diagnosis)
+    blocks = tuple(
+        Options(tuple(replace(option, command="") for option in block.options)) if isinstance(block, Options) else block
+        for block in tree.blocks
+    )
+    width = min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns)
+    return as_text.render(replace(tree, blocks=blocks), width=width, color=color)
