@@ -19,6 +19,8 @@ MOST_KEPT = 3_000  # objects looked at
 WORTH_A_WORD = 2**20  # bytes: less is not worth a line, nor a button that frees it
 CACHE_WORTH_A_WORD = 2**28
 _MOST_HOLDERS = 4
+# %reset leaves the last three results in IPython's list of the names that are its own (DisplayHook.flush).
+_RESET = "%reset -f out\nget_ipython().user_ns_hidden.update(_='', __='', ___='')"
 HOSTS = ("cpu", "meta", placement.UNKNOWN)
 
 
@@ -116,7 +118,7 @@ def ways_to_free(memory: Iterable[DeviceMemory]) -> Iterator[Fix]:
     output = _listed((one.device, one.output) for one in memory)
     if output:
         note = "Out[] and _ are empty afterwards"
-        yield Fix(f"Free {output} that Out[] and _ hold", "repair", setup="%reset -f out", note=note)
+        yield Fix(f"Free {output} that Out[] and _ hold", "repair", setup=_RESET, note=note)
     for kind in dict.fromkeys(one.device.partition(":")[0] for one in memory):
         cached = sum(_cached(one) for one in memory if one.device.partition(":")[0] == kind)
         if cached >= CACHE_WORTH_A_WORD:

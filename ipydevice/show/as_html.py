@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ipydevice.show import quantities
+from ipydevice.show.colours import colour
 from ipydevice.show.escape import cells, visible
 from ipydevice.show.marks import lay_out
 from ipydevice.show.tree import (
@@ -30,6 +31,8 @@ from ipydevice.show.tree import (
     Options,
     Panel,
     Remark,
+    Segment,
+    Strip,
     Table,
 )
 
@@ -132,11 +135,32 @@ def _diff(lines: Sequence[DiffLine]) -> str:
 def _bars(bars: Bars) -> str:
     rows = "".join(
         f"<tr><th scope=row>{_text(bar.device)}</th>"
-        f'<td aria-hidden="true"><div class="ipd-bar"><i style="width:{bar.share * 100:.1f}%"></i></div></td>'
+        '<td aria-hidden="true"><div class="ipd-bar">'
+        f'<i style="width:{bar.share * 100:.1f}%;background:{colour(bar.device)}"></i></div></td>'
         f"<td>{bar.amount}</td></tr>"
         for bar in bars.bars
     )
     return f'<table class="ipd-bars" aria-label="Bytes by device"><tbody>{rows}</tbody></table>'
+
+
+def _strip(strip: Strip) -> str:
+    """Blocks as wide as they have layers; the list below says the same in words."""
+    blocks = "".join(
+        f'<i style="flex:{segment.count};background:{colour(segment.device)}" title="{_text(_run(segment))}">'
+        f"{_text(segment.device)}</i>"
+        for segment in strip.segments
+    )
+    words = "; ".join(_run(segment) for segment in strip.segments)
+    return (
+        f'<div class="ipd-layers"><b>{_text(strip.name)}</b> <div class="ipd-strip" aria-hidden="true">{blocks}</div>'
+        f"<small>{_text(words)}</small></div>"
+    )
+
+
+def _run(segment: Segment) -> str:
+    first = segment.first or "itself"
+    reach = first if segment.count == 1 else f"{first} to {segment.last}"
+    return f"{reach} on {segment.device} ({quantities.plural(segment.count, 'layer')})"
 
 
 def _table(table: Table) -> str:
@@ -190,5 +214,6 @@ _RENDER: dict[type[Block], Callable[[Any], str]] = {
     Folded: _folded,
     Options: _options,
     Bars: _bars,
+    Strip: _strip,
     Table: _table,
 }

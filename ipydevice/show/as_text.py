@@ -22,10 +22,13 @@ from ipydevice.show.tree import (
     Options,
     Panel,
     Remark,
+    Segment,
+    Strip,
     Table,
 )
 
 TABLE_LINES = 40  # of an unfolded table, before "and N more"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LABELS = 8  # columns of "why", "fix" and the like
 
 # Codes of the 16-colour set: a person's own terminal theme decides what they look like.
@@ -157,6 +160,26 @@ def _bars(bars: Bars, page: _Page) -> Iterator[str]:
         yield f"  {name}{' ' * (column - cells(name))}  {page.paint(drawn, 'mark')}  {bar.amount}"
 
 
+def _strip(strip: Strip, page: _Page) -> Iterator[str]:
+    """A letter a layer, or for several where they are many; then what each letter stands for."""
+    devices = list(dict.fromkeys(segment.device for segment in strip.segments))
+    letters = {device: _LETTERS[i % len(_LETTERS)] for i, device in enumerate(devices)}
+    name = crop(visible(strip.name), page.width // 3)
+    room = max(10, min(60, page.width - cells(name) - 6))
+    scale = min(1.0, room / sum(segment.count for segment in strip.segments))
+    drawn = "".join(letters[segment.device] * max(1, round(segment.count * scale)) for segment in strip.segments)
+    yield f"  {page.paint(name, 'strong')}  {page.paint(drawn, 'mark')}"
+    for device in devices:
+        runs = [_run(segment) for segment in strip.segments if segment.device == device]
+        said = crop(visible(f"{letters[device]} {device}: {', '.join(runs)}"), page.width - 6)
+        yield f"      {page.paint(said, 'quiet')}"
+
+
+def _run(segment: Segment) -> str:
+    first, last = segment.first or "(itself)", segment.last
+    return first if segment.count == 1 else f"{first} to {last} ({segment.count:,} layers)"
+
+
 def _table(table: Table, page: _Page) -> Iterator[str]:
     if not table.folded:
         yield from _rows(table, page)
@@ -229,5 +252,6 @@ _RENDER: dict[type, Callable[[Any, _Page], Iterator[str]]] = {
     Folded: _folded,
     Options: _options,
     Bars: _bars,
+    Strip: _strip,
     Table: _table,
 }

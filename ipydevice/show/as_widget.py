@@ -13,6 +13,7 @@ from typing import Any
 from ipydevice.diagnosis import Diagnosis, Fix, Inventory
 from ipydevice.report import CheckReport
 from ipydevice.show import as_html, insertion
+from ipydevice.show.colours import colour
 from ipydevice.show.escape import visible
 from ipydevice.show.panel import option
 from ipydevice.show.tree import Entry, Panel, Table
@@ -64,6 +65,9 @@ def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> b
         "uid": uid,
         "html": as_html.body(panel, rows=False),
         "tables": [{"rows": list(map(_row, table.entries)), "left": table.left} for table in tables],
+        "colours": {
+            visible(device): colour(device) for table in tables for device in {e.device for e in table.entries}
+        },
         "failed": {},
         "fixes": [],
     }

@@ -90,6 +90,24 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
+class Segment:
+    """Layers of a module that follow each other on one device."""
+
+    device: str
+    count: int
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The layers of a module that is split over devices, in their order."""
+
+    name: str
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the table; a `header` line names a frame and folds what follows with a greater level."""
 
@@ -129,7 +147,7 @@ class Table:
         return replace(self, entries=kept, left=self.left + len(self.entries) - len(kept))
 
 
-Block = Heading | Code | Remark | Folded | Options | Bars | Table
+Block = Heading | Code | Remark | Folded | Options | Bars | Strip | Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from dataclasses import replace
 from ipydevice.diagnosis import DeviceMemory, Inventory, Row
 from ipydevice.show import quantities
 from ipydevice.show.panel import entry, option
-from ipydevice.show.tree import Bar, Bars, Block, Entry, Heading, Options, Panel, Remark, Table
+from ipydevice.show.tree import Bar, Bars, Block, Entry, Heading, Options, Panel, Remark, Segment, Strip, Table
 
 # With more names than this, what lies inside modules and containers is folded at first.
 OPEN_AT_MOST = 40
+STRIPS = 4  # modules whose layers are drawn
 UNKNOWN_BYTES = 2**20  # allocated but reached by no name: below, it is rounding of blocks
 
 
@@ -38,12 +39,18 @@ def _blocks(inventory: Inventory) -> Iterator[Block]:
         yield Options(tuple(option(number, fix) for number, fix in enumerate(inventory.fixes, 1)))
     if not total:
         return
+    yield from _strips(inventory.rows)
     yield Table(
         quantities.by_device(row.device for row in inventory.rows),
-        tuple(_nested(inventory.rows)),
+        tuple(_nested(_with_remedies(inventory))),
         left=inventory.left,
         folded=False,
     )
+
+
+def _strips(rows: Sequence[Row]) -> Iterator[Strip]:
+    for row in [row for row in rows if row.layers][:STRIPS]:
+        yield Strip(row.name, tuple(Segment(run.device, run.count, run.first, run.last) for run in row.layers))
 
 
 def _held(memory: DeviceMemory) -> str:
@@ -73,6 +80,17 @@ def _bars(bytes_by_device: dict[str, int]) -> Bars:
             for device, held in sorted(bytes_by_device.items(), key=lambda item: -item[1])
         )
     )
+
+
+def _with_remedies(inventory: Inventory) -> Sequence[Row]:
+    """The rows; what is odd and has no button says what to write, if a line is enough."""
+    offered = "\n".join(fix.setup or "" for fix in inventory.fixes)
+    return [
+        replace(row, odd=f"{row.odd}; write `{row.remedy}`")
+        if row.remedy and row.remedy not in offered and row.remedy not in row.odd and "\n" not in row.remedy
+        else row
+        for row in inventory.rows
+    ]
 
 
 def _nested(rows: Sequence[Row]) -> Iterator[Entry]:

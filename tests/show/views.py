@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipydevice.diagnosis import Diagnosis, Edit, Fix, Inventory, Mark, Place, Rerun, Row
+from ipydevice.diagnosis import DeviceMemory, Diagnosis, Edit, Fix, Inventory, Layers, Mark, Place, Rerun, Row
 
 LOOP = """\
 for images, labels in loader:
@@ -151,6 +151,26 @@ WORKSPACE = Inventory(
     left=3,
 )
 
+SPLIT = Inventory(
+    rows=(
+        Row(
+            "model", "module", "cuda:0 + cuda:1 + cpu", bytes=3_000, odd="head on cpu", remedy="model.to('cuda:0')",
+            layers=(
+                Layers("cuda:0", 12, "layers[0]", "layers[11]"), Layers("cuda:1", 11, "layers[12]", "layers[22]"),
+                Layers("cpu", 1, "head", "head"),
+            ),
+        ),
+    ),
+    bytes_by_device={"cuda:0": 1600, "cuda:1": 1300, "cpu": 100},
+    fixes=(Fix("`model.to('cuda:0')`", "repair", setup="model.to('cuda:0')", note="for the objects as they are now"),),
+    memory=(
+        DeviceMemory(
+            "cuda:0", 1600, 5 * 2**20, 2 * 2**30, 3 * 2**30, 4 * 2**30, 5 * 2**30, 24 * 2**30,
+            holders=(("x in train()", 2 * 2**30), ("Out[3]", 5 * 2**20)),
+        ),
+    ),
+)  # fmt: skip
+
 EMPTY = Inventory()
 
 LONG = Inventory(
@@ -168,5 +188,6 @@ VIEWS = {
     "wide": WIDE,
     "hostile": HOSTILE,
     "workspace": WORKSPACE,
+    "split": SPLIT,
     "empty": EMPTY,
 }

@@ -68,7 +68,7 @@ function addTables(root, data) {
   data.tables.forEach(({ rows, left }, index) => {
     const details = plain[index];
     const build = () => {
-      if (details.open) details.querySelector('.ipd-rows')?.replaceWith(deviceTable(rows, left));
+      if (details.open) details.querySelector('.ipd-rows')?.replaceWith(deviceTable(rows, left, data.colours));
     };
     details.addEventListener('toggle', build);
     build();

@@ -22,12 +22,13 @@ function make(tag, attributes = {}, text = '') {
 /**
  * @param {Array[]} rows [name, kind, device, shape, dtype, bytes, remark, odd, level, header, open]
  * @param {number} left rows that exist but were not sent
+ * @param {Object<string, string>} colours of devices, as in ipydevice.show.colours
  */
-function deviceTable(rows, left) {
+function deviceTable(rows, left, colours = {}) {
   const folded = new Set();
   rows.forEach((row, i) => { if (row[HEADER] && !row[OPEN]) folded.add(i); });
   const devices = [...new Set(rows.map((row) => row[DEVICE]).filter(Boolean))].sort();
-  const hue = new Map(devices.map((device, i) => [device, HUES[i % HUES.length]]));
+  const hue = new Map(devices.map((device, i) => [device, colours[device] ?? HUES[i % HUES.length]]));
   let order = null; // {column, up}
   let seen = []; // indices of the rows that stand in the table now
   let at = 0; // position of the focus in `seen`
