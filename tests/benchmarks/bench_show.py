@@ -17,12 +17,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "show"), str(ROOT / "tests" / "browser")]
 
-import views  # noqa: E402
-from IPython.core.ultratb import FormattedTB  # noqa: E402
+import views
+from IPython.core.ultratb import FormattedTB
 
-from ipydevice import show  # noqa: E402
-from ipydevice.diagnosis import Inventory, Row  # noqa: E402
-from ipydevice.show import as_widget, front_end  # noqa: E402
+from ipydevice import show
+from ipydevice.diagnosis import Inventory, Row
+from ipydevice.show import as_widget, front_end
 
 RUNS = 15
 PAGES = 3  # fresh pages for each size, since the first painting of a page is what a person sees
@@ -100,8 +100,8 @@ def pages() -> None:
     peers = {"panel": ("panels.many({})", ".ipydevice-live [data-k]"), "HTML table": ("plain({})", "td")}
     setup = SETUP
     try:
-        import ipydatagrid  # noqa: F401
-        import pandas  # noqa: F401
+        import ipydatagrid
+        import pandas
     except ImportError:
         print("ipydatagrid is not installed here: left out")
     else:
