@@ -175,7 +175,7 @@ class CellHistory:
             for text, _ in self._layers(cell):
                 if self.name_of is not None:
                     names.append(self.name_of(text, self._python(text), number))
-                names.extend(PYTHON_MAGICS.get(_magic(text) or "", ()))
+                names.extend(PYTHON_MAGICS.get(_magic(_check_below(text)) or "", ()))
             self._names[key] = tuple(names)
         return self._names[key]
 
@@ -187,6 +187,7 @@ class CellHistory:
             blank = len(text) - len(text.lstrip())
             blank = text[:blank].count("\n")
             yield text, above + blank
+            text = _check_below(text)
             if _magic(text) not in PYTHON_MAGICS:
                 return
             lines = text.splitlines(keepends=True)
@@ -202,6 +203,15 @@ def _magic(text: str) -> str | None:
     """The name of the cell magic on the first line, if there is one."""
     match = _CELL_MAGIC.match(text.lstrip())
     return match[1] if match else None
+
+
+def _check_below(text: str) -> str:
+    """How ``%%devicecheck`` above another cell magic runs: as the first line of what that one runs."""
+    lines = text.lstrip().splitlines(keepends=True)
+    if _magic(text) != "devicecheck" or len(lines) < 2 or not lines[1].startswith("%%"):
+        return text
+    above = text[: len(text) - len(text.lstrip())]
+    return above + "".join([lines[1], lines[0][1:], *lines[2:]])
 
 
 def _plain(raw: str) -> str:

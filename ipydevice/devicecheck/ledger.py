@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 
 from ipydevice import placement
-from ipydevice.devicecheck import callsite
+from ipydevice.devicecheck import callsite, operands
 from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Finding
 from ipydevice.diagnose.frames import Sources
@@ -33,6 +34,7 @@ class Entry:
     stray_device: str | None
     target: str | None
     host_required: bool
+    key: Any = None  # what other diagnoses of the same mistake have too
     count: int = 0
     repaired: bool = True
     repair: str = ""
@@ -52,18 +54,41 @@ class Ledger:
         self._by_call: dict[Any, Entry] = {}
         self._by_object: dict[int, Entry] = {}
         self._held: list[Any] = []  # what `_by_object` names, so that no id is used twice
+        self._derived: dict[int, tuple[weakref.ref[Any], Entry]] = {}  # what strays have been computed into
         self._made_from: dict[int, Entry] = {}  # tensors out of which the stray of an entry was computed
 
     def known(self, frames: list[FrameType], tensors: list[torch.Tensor]) -> Entry | None:
         """The entry of a mistake that has been met before."""
         for tensor in tensors:
-            entry = self._by_object.get(id(tensor))
-            if entry is not None and placement.device_of(tensor) == entry.stray_device:
+            entry = self._of(tensor)
+            if entry is not None:
                 return entry
         entry = self._by_call.get(_call(frames, tensors))
         if entry is not None:
             return entry
         return self._inside_stray_module(frames, tensors)
+
+    def _of(self, tensor: torch.Tensor) -> Entry | None:
+        """The mistake that `tensor` is, or was computed from."""
+        entry = self._by_object.get(id(tensor))
+        if entry is None and id(tensor) in self._derived:
+            alive, entry = self._derived[id(tensor)]
+            if alive() is not tensor:  # another one under an id that was used before
+                return None
+        if entry is None or placement.device_of(tensor) != entry.stray_device:
+            return None
+        return entry
+
+    def trace(self, given: Any, result: Any) -> None:
+        """What a call makes out of a stray, and leaves on its device, is the same mistake."""
+        for tensor in operands.tensors_of(given, depth=6):
+            entry = self._of(tensor)
+            if entry is None:
+                continue
+            for made in operands.tensors_of(result):
+                if id(made) not in self._by_object and placement.device_of(made) == entry.stray_device:
+                    self._derived[id(made)] = weakref.ref(made), entry
+            return
 
     def _inside_stray_module(self, frames: list[FrameType], tensors: list[torch.Tensor]) -> Entry | None:
         """In a module left behind, what it makes ``device=self.weight.device`` is left behind with it."""
@@ -87,7 +112,10 @@ class Ledger:
                 stray.device if stray is not None else None,
                 finding.target if finding is not None else None,
                 finding.host_required if finding is not None else False,
+                _mistake(diagnosis, finding),
             )
+            if finding is not None and finding.stray is not None:
+                self._held.append(finding.stray.owner)  # named in the key
             self.entries.append(entry)
         self._by_call[_call(frames, tensors)] = entry
         if finding is not None:
@@ -95,9 +123,9 @@ class Ledger:
         return entry
 
     def _same_mistake(self, diagnosis: Diagnosis, finding: Finding | None) -> Entry | None:
-        key = _mistake(diagnosis)
+        key = _mistake(diagnosis, finding)
         for entry in self.entries:
-            if key is not None and _mistake(entry.diagnosis) == key:
+            if key is not None and entry.key == key:
                 return entry
         if finding is None or finding.stray is None:
             return None
@@ -123,6 +151,8 @@ class Ledger:
                 for found in placement.walk(stray.value, limit=100_000):
                     if placement.device_of(found.value) == stray.device:
                         self._hold(found.value, entry)
+        for tensor in _siblings(finding):
+            self._hold(tensor, entry)
         for tensor in _ingredients(finding):
             self._held.append(tensor)
             self._made_from.setdefault(id(tensor), entry)
@@ -152,8 +182,11 @@ def _call(frames: list[FrameType], tensors: list[torch.Tensor]) -> Any:
     )
 
 
-def _mistake(diagnosis: Diagnosis) -> Any:
+def _mistake(diagnosis: Diagnosis, finding: Finding | None) -> Any:
     """What two diagnoses of one mistake have in common; None where that cannot be told."""
+    stray = finding.stray if finding is not None else None
+    if stray is not None and stray.via in ("parameter", "buffer") and placement.is_module(stray.owner):
+        return diagnosis.cause, id(stray.owner)  # one `.to()` moves all that a module has registered
     origin = diagnosis.origin
     if origin is None or diagnosis.culprit is None:
         return None
@@ -161,6 +194,22 @@ def _mistake(diagnosis: Diagnosis) -> Any:
     if diagnosis.cause in _BY_LINE:
         return diagnosis.cause, where
     return diagnosis.cause, where, diagnosis.culprit.expression, diagnosis.culprit.device
+
+
+def _siblings(finding: Finding) -> Iterable[Any]:
+    """In a batch that nobody has moved the other members are left behind by the same mistake."""
+    stray = finding.stray
+    assert stray is not None
+    node = stray.site.node
+    if not stray.member and isinstance(node, ast.Subscript):
+        node = node.value
+    elif not stray.member.startswith("["):
+        return
+    if stray.site.frame is None or not isinstance(node, ast.expr):
+        return
+    holder = value(node, Scope.of_frame(stray.site.frame))
+    if type(holder) is dict:
+        yield from (tensor for tensor in operands.tensors_of(holder) if placement.device_of(tensor) == stray.device)
 
 
 def _ingredients(finding: Finding) -> Iterable[Any]:

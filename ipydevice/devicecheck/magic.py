@@ -29,7 +29,10 @@ def open_line(lines: list[str]) -> list[str]:
     """An input transformer: the cell magic becomes a line magic, and the rest stays the cell."""
     for at, line in enumerate(lines):
         if line.startswith(_CELL) and line[len(_CELL) : len(_CELL) + 1] in ("", " ", "\t", "\n", "\r"):
-            return [*lines[:at], line[1:], *lines[at + 1 :]]
+            below = lines[at + 1 :]
+            if below and below[0].startswith("%%"):  # that one runs the rest, so it has to stand above
+                return [*lines[:at], below[0], line[1:], *below[1:]]
+            return [*lines[:at], line[1:], *below]
         if line.strip():
             break
     return lines

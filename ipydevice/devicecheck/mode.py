@@ -24,6 +24,9 @@ class Listener(Protocol):
     def moved(self, watched: Watched, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """A call of the table has worked."""
 
+    def made(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """Any call has worked; asked for only once a stray is known."""
+
     def ran(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Any call has worked; asked for only where a device is expected."""
 
@@ -36,6 +39,7 @@ class Watch(TorchFunctionMode):
         self.listener = listener
         self.calls = 0
         self.paused = False  # while a check inside this one is listening
+        self.traces = False  # since a stray is known: what is computed from it is told
         self._watched = watched.get
 
     # The way of every good call: one look into a dictionary on top of what any mode costs.
@@ -46,7 +50,7 @@ class Watch(TorchFunctionMode):
         if self._watched(func) is not None:
             return self._look(func, args, kwargs or {})
         try:
-            return func(*args, **kwargs) if kwargs else func(*args)
+            result = func(*args, **kwargs) if kwargs else func(*args)
         except Exception as error:
             if self.paused:
                 raise
@@ -54,6 +58,9 @@ class Watch(TorchFunctionMode):
             if result is NOT_MENDED:
                 raise
             return result
+        if self.traces:
+            self.listener.made(args, kwargs or {}, result)
+        return result
 
     def _look(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.paused:
@@ -70,6 +77,8 @@ class Watch(TorchFunctionMode):
             return result
         if watched.measure is not None:
             self.listener.moved(watched, args, kwargs, result)
+        if self.traces:
+            self.listener.made(args, kwargs, result)
         return result
 
     def remove(self) -> None:

@@ -145,7 +145,15 @@ class Check:
         if os.getpid() != self._process:  # a worker of a loader, whose copy of us nobody reads
             return NOT_MENDED
         with self._lock:
-            return self.repairer.mend(error, _caller(), func, args, kwargs, numbers)
+            result = self.repairer.mend(error, _caller(), func, args, kwargs, numbers)
+            if self.repairer.ledger.entries:
+                for each in self._watches:
+                    each.traces = True
+            return result
+
+    def made(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        with self._lock:
+            self.repairer.ledger.trace([args, kwargs], result)
 
     def moved(self, watched: Watched, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         assert watched.measure is not None

@@ -75,6 +75,20 @@ def test_below_another_magic(notebook: Notebook) -> None:
     assert len(notebook.names["report"].findings) == 1
 
 
+def test_above_another_magic(notebook: Notebook) -> None:
+    notebook.run(X)
+    run = notebook.run("%%devicecheck -o report\n%%time\ny = x + 1\nw = torch.ones(4)\nz = x * w\n")
+    assert "Wall time" in run.text
+    (finding,) = notebook.names["report"].findings
+    assert finding.diagnosis.failed.source == "z = x * w"
+    assert finding.diagnosis.failed.line == 5
+    assert (
+        finding.diagnosis.fixes[0]
+        .edits[0]
+        .after.startswith("%%devicecheck -o report\n%%time\ny = x + 1\nw = torch.ones(4, ")
+    )
+
+
 def test_a_cell_that_runs_another_cell(notebook: Notebook) -> None:
     notebook.run(X)
     checked = notebook.check("get_ipython().run_cell('y = x + torch.ones(4)')\nz = x + torch.zeros(4)\n")

@@ -170,9 +170,7 @@ def test_as_a_plugin_of_pytest(tmp_path: Path) -> None:
     environment = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", "pytest", "-p", "ipydevice.devicecheck.pytest_plugin", "-p", "no:cacheprovider",
                "--strict-markers", "-rA", "--tb=short", str(tmp_path)]  # fmt: skip
-    run = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     outcome: dict[str, str] = {}
     for line in run.stdout.splitlines():
         word, _, name = line.partition(" ")

@@ -155,6 +155,35 @@ def test_what_was_made_from_a_stray_is_the_same_mistake(notebook: Notebook) -> N
     assert [culprit for _, culprit in checked.mistakes] == ["target"]
 
 
+def test_what_is_computed_from_a_stray_is_the_same_mistake(notebook: Notebook) -> None:
+    """Through functions, attributes and writes that were kept on the host."""
+    notebook.run("x = torch.rand(4, device=device)\nindex = torch.tensor([0, 1, 2, 3], device=device)")
+    cell = (
+        "def degree():\n    out = torch.zeros(4)\n    return out.scatter_add_(0, index, torch.ones_like(x))\n"
+        "norm = degree().clamp(min=1).rsqrt()\ny = x * norm\nz = torch.stack([x, norm.double().float()])\n"
+    )
+    checked = notebook.check(cell)
+    assert [culprit for _, culprit in checked.mistakes] == ["out"]
+    assert [place.line for place in checked.report.findings[0].places] == [4, 6, 7]
+
+
+def test_members_of_one_batch(notebook: Notebook) -> None:
+    notebook.run("emb = nn.Embedding(5, 2).to(device)\nbatch = {'ids': torch.tensor([1, 2]), 'mask': torch.ones(2, 1)}")
+    checked = notebook.check("h = emb(batch['ids'])\ny = h * batch['mask']")
+    assert len(checked.report.findings) == 1
+
+
+def test_what_one_module_has_registered(notebook: Notebook) -> None:
+    setup = (
+        "net = nn.Linear(2, 2).to(device)\nnet.register_buffer('a', torch.ones(2))\n"
+        "net.register_buffer('b', torch.ones(2))\nx = torch.ones(3, 2, device=device)"
+    )
+    notebook.run(setup)
+    checked = notebook.check("y = net(x) * net.a\nz = y + net.b")
+    assert len(checked.report.findings) == 1
+    assert checked.report.findings[0].count == 2
+
+
 def test_two_mistakes_on_one_line(notebook: Notebook) -> None:
     notebook.run("x = torch.randn(4, device=device)")
     checked = notebook.check("p = torch.ones(4)\nq = torch.ones(4)\nr = x * p + x * q\n")
