@@ -12,10 +12,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "show"), str(ROOT / "tests" / "browser")]
+sys.path.insert(0, str(ROOT / "tests" / "browser"))
+sys.path.insert(0, str(ROOT / "tests" / "show"))
+sys.path.insert(0, str(ROOT))
 
 import views
 from IPython.core.ultratb import FormattedTB
@@ -99,14 +102,11 @@ def pages() -> None:
 
     peers = {"panel": ("panels.many({})", ".ipydevice-live [data-k]"), "HTML table": ("plain({})", "td")}
     setup = SETUP
-    try:
-        import ipydatagrid
-        import pandas
-    except ImportError:
-        print("ipydatagrid is not installed here: left out")
-    else:
+    if find_spec("ipydatagrid"):
         setup += GRID
         peers["ipydatagrid"] = ("grid({})", "canvas")
+    else:
+        print("ipydatagrid is not installed here: left out")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         jupyter = Jupyter(Path(folder))
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
