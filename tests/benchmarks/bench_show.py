@@ -20,12 +20,12 @@ sys.path.insert(0, str(ROOT / "tests" / "browser"))
 sys.path.insert(0, str(ROOT / "tests" / "show"))
 sys.path.insert(0, str(ROOT))
 
-import views
-from IPython.core.ultratb import FormattedTB
+import views  # noqa: E402
+from IPython.core.ultratb import FormattedTB  # noqa: E402
 
-from ipydevice import show
-from ipydevice.diagnosis import Inventory, Row
-from ipydevice.show import as_widget, front_end
+from ipydevice import show  # noqa: E402
+from ipydevice.diagnosis import Inventory, Row  # noqa: E402
+from ipydevice.show import as_widget, front_end  # noqa: E402
 
 RUNS = 15
 PAGES = 3  # fresh pages for each size, since the first painting of a page is what a person sees
