@@ -5,8 +5,10 @@ The interpreter's own hooks run first and whole; what fails here costs one line.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -54,7 +56,10 @@ def rank() -> str | None:
 
 
 def explain_below(exc: BaseException) -> None:
-    """Write the panel of a device error to standard error; nothing for other errors."""
+    """Write the panel of a device error to standard error; nothing for other errors.
+
+    Of several processes that fail at the same place one shows the panel, the others one line.
+    """
     try:
         text = _panel(exc)
     except Exception as error:  # whatever it is, the program's own error comes first
@@ -76,7 +81,28 @@ def _panel(exc: BaseException) -> str:
         return ""
     from ipydevice import printing
 
-    return printing.panel(found.finish(), color=sys.stderr.isatty())
+    diagnosis = found.finish()
+    if rank() is not None and not _is_first(f"{diagnosis.failed} {diagnosis.message_id} {diagnosis.cause}"):
+        return f"the same device error at {diagnosis.failed}; another rank of this machine shows it"
+    return printing.panel(diagnosis, color=sys.stderr.isatty())
+
+
+def _is_first(error: str) -> bool:
+    """Whether no other process of this launch has shown this error: the first one makes an empty file for it.
+
+    The launcher's process id is in its name, since run ids and ports come again.
+    """
+    launch = [
+        os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID")
+    ]
+    name = hashlib.sha256("\0".join([str(os.getppid()), *launch, error]).encode()).hexdigest()[:20]
+    try:
+        os.close(os.open(os.path.join(tempfile.gettempdir(), f"ipydevice-{name}"), os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return False
+    except OSError:  # nowhere to write: rather twice than never
+        return True
+    return True
 
 
 def _uncaught(kind: type[BaseException], exc: BaseException, tb: TracebackType | None) -> None:
@@ -86,6 +112,9 @@ def _uncaught(kind: type[BaseException], exc: BaseException, tb: TracebackType |
 
 
 def _uncaught_in_thread(given: threading.ExceptHookArgs) -> None:
+    if given.exc_value is not None:
+        trim(given.exc_value)
+        given = threading.ExceptHookArgs((given.exc_type, given.exc_value, given.exc_value.__traceback__, given.thread))
     (_Installed.thread_hook or threading.__excepthook__)(given)
     if given.exc_value is not None:
         explain_below(given.exc_value)

@@ -65,14 +65,23 @@ def _of_text(
     try:
         finding = from_text.analyse(mismatch, frames, history)
         if finding is None or (finding.stray is None and mismatch.kind != "availability"):
-            told = describe_text(mismatch, notes)
-            return told if finding is None else replace(told, failed=place(finding.failed))
+            if finding is None:
+                return describe_text(mismatch, notes)
+            told = describe_text(mismatch, [*_to_compare(finding), *notes])
+            return replace(told, failed=place(finding.failed))
         return describe(finding, propose_from_text(finding), [], [*notes, FROM_TEXT])
     except Exception as error:
         if os.environ.get("IPYDEVICE_DEBUG"):
             raise
         failed = f"ipydevice failed while reading the code ({type(error).__name__}); the message stands"
         return describe_text(mismatch, [*notes, failed])
+
+
+def _to_compare(finding: Finding) -> list[str]:
+    """What meets on the line that failed, where the text does not tell which of it is stray."""
+    names = list(dict.fromkeys(operand.expression for operand in finding.operands if operand.expression.isprintable()))
+    short = [name for name in names if len(name) <= 40]
+    return [f"there {' and '.join(short)} meet: compare their devices"] if len(short) > 1 else []
 
 
 class PostMortem:

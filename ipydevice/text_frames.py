@@ -181,15 +181,29 @@ def _pytest(head: re.Match[str], lines: list[str], number: int) -> Read:
     if head["function"] is not None:
         source = lines[end].strip() if end < len(lines) and lines[end].startswith("    ") else ""
         return Read(_frame(head["file"], line, head["function"], source), end + bool(source))
-    source = ""
-    for above in reversed(lines[max(0, number - _REACH) : number]):
-        found = _PYTEST_LINE.match(above)
-        if found is not None:
-            source = found["code"].strip()
-            break
-        if PYTEST_PLACE.match(above):
-            break
-    return Read(_frame(head["file"], line, "", source), end, raises=head["type"] is not None)
+    source, around = _above(lines, number, line)
+    frame = _frame(head["file"], line, "", source, around=around)
+    return Read(frame, end, raises=head["type"] is not None)
+
+
+def _above(lines: list[str], number: int, line: int) -> tuple[str, tuple[tuple[int, str], ...]]:
+    """What pytest's long style shows above the place: the function down to the line that ran, behind a ``>``."""
+    for at in range(number - 1, max(-1, number - _REACH), -1):
+        found = _PYTEST_LINE.match(lines[at])
+        if found is None:
+            if PYTEST_PLACE.match(lines[at]):
+                return "", ()
+            continue
+        first = at
+        while first > 0 and (lines[first - 1].startswith("    ") or not lines[first - 1]) and at - first < _REACH:
+            first -= 1
+            if lines[first].lstrip().startswith(("def ", "async def ", "class ")) and lines[first].startswith("    "):
+                break
+        shown = [lines[n][4:] if n < at else lines[n].replace(">", " ", 1)[4:] for n in range(first, at + 1)]
+        return found["code"].strip(), tuple(
+            (line - at + n, text) for n, text in zip(range(first, at + 1), shown, strict=True)
+        )
+    return "", ()
 
 
 def _frame(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 
 from ipydevice import notebook_files
@@ -54,7 +55,13 @@ def _folder(profile: str) -> Path:
         raise InputError("IPython is not installed here, so there is no profile to write to") from None
     if not profile.replace("-", "_").isidentifier():
         raise InputError(f"a profile's name has letters, digits and -, and `{profile}` is none")
-    folder = Path(get_ipython_dir()) / f"profile_{profile}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it warns, and names a temporary folder, where it may not write
+        try:
+            home = get_ipython_dir()
+        except UserWarning as warning:
+            raise InputError(f"there is no place for an IPython profile: {warning}") from None
+    folder = Path(home) / f"profile_{profile}"
     if not folder.is_dir() and profile != "default":  # IPython makes the default one itself
         raise InputError(f"there is no IPython profile {profile}; `ipython profile create {profile}` makes one")
     return folder

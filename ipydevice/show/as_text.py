@@ -79,12 +79,17 @@ def _heading(heading: Heading, page: _Page) -> Iterator[str]:
     role = heading.tone if heading.tone == "error" else "strong"
     aside = visible(heading.aside)
     lines = wrap(visible(heading.text), page.width - len(sign))
-    room = page.width - len(sign) - cells(lines[0])
+    rooms = [page.width - len(sign) - cells(line) for line in lines]
+    # The id is what people search for: on the first line where it fits, else on one of its own.
+    beside = next((index for index, room in enumerate(rooms) if aside and cells(aside) + 2 <= room), None)
     for index, line in enumerate(lines):
         text = page.paint((sign if not index else " " * len(sign)) + line, role)
-        if not index and aside and cells(aside) + 2 <= room:
-            text += " " * (room - cells(aside)) + page.paint(aside, "quiet")
+        if index == beside:
+            text += " " * (rooms[index] - cells(aside)) + page.paint(aside, "quiet")
         yield text
+    if aside and beside is None:
+        cut = crop(aside, page.width)
+        yield " " * (page.width - cells(cut)) + page.paint(cut, "quiet")
 
 
 def _code(code: Code, page: _Page) -> Iterator[str]:
