@@ -67,7 +67,7 @@ def describe_text(mismatch: Mismatch, notes: list[str]) -> Diagnosis:
         cause="no_accelerator" if absent else "unknown",
         confidence="likely" if absent else "guess",
         explanation=_meant(mismatch),
-        notes=tuple([*_open_questions(mismatch), *notes]),
+        notes=(*_open_questions(mismatch), *notes),
     )
 
 
