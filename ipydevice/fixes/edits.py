@@ -8,7 +8,6 @@ nothing but the intended change can happen, whatever the formatting.
 from __future__ import annotations
 
 import ast
-import copy
 import tokenize
 from collections.abc import Callable
 
@@ -64,8 +63,9 @@ class Draft:
             self._changes.append(Span(start, start, before))
         self._changes.append(Span(end, end, after))
         # "x" in "<before>x<after>" stands for the node, whatever stands there by then.
-        pattern = _expression(f"{before}{_HOLE}{after}")
-        self._graft_expression(node, lambda old: _fill(pattern, old))
+        pattern = f"{before}{_HOLE}{after}"
+        _expression(pattern)
+        self._graft_expression(node, lambda old: _fill(_expression(pattern), old))
         return self
 
     def replace(self, node: ast.expr, code: str) -> Draft:
@@ -195,7 +195,7 @@ class Draft:
         if text is None:
             return None
         try:
-            tree = _Copy(self.source.tree)
+            tree = _Copy(self.source.tree, self.source.text)
             for graft in self._grafts:
                 graft(tree)
             compile(text, "<fix>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
@@ -329,8 +329,10 @@ class Draft:
 class _Copy:
     """A copy of a tree in which the original's nodes can be found and exchanged."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self.root = copy.deepcopy(tree)
+    def __init__(self, tree: ast.Module, text: str) -> None:
+        # Parsed again, not deep-copied: all trees share one ast.Load, on which executing (behind IPython's
+        # tracebacks) sets `parent`, and a deep copy would follow it through the sources of half of torch.
+        self.root = ast.parse(text)
         self._twin = dict(zip(ast.walk(tree), ast.walk(self.root), strict=True))
 
     def of(self, node: ast.AST) -> ast.AST:
@@ -395,6 +397,6 @@ def _fill(pattern: ast.expr, value: ast.expr) -> ast.expr:
         def visit_Name(self, node: ast.Name) -> ast.AST:
             return value if node.id == _HOLE else node
 
-    filled = Filler().visit(copy.deepcopy(pattern))
+    filled = Filler().visit(pattern)
     assert isinstance(filled, ast.expr)
     return filled

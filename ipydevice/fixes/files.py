@@ -9,7 +9,7 @@ from ipydevice.diagnosis import Edit, Fix
 
 
 def write(fix: Fix) -> list[str]:
-    """Write the files that `fix` edits, all or none, and return their names.
+    """Write the files that `fix` edits, all or none, and return their names; what they were stands in ``NAME.bak``.
 
     Raises:
         ValueError: a file's text is no longer the one that the fix was made for.
@@ -18,6 +18,7 @@ def write(fix: Fix) -> list[str]:
     edits = [edit for edit in fix.edits if edit.file is not None]
     checked = [(edit, *_read(edit)) for edit in edits]
     for edit, path, encoding, newline in checked:
+        path.with_name(path.name + ".bak").write_bytes(path.read_bytes())
         with path.open("w", encoding=encoding, newline=newline) as file:
             file.write(edit.after)
     return [str(path) for _, path, _, _ in checked]

@@ -79,7 +79,8 @@ NOTEBOOKS = [
         "loop_beside_a_move",
         (
             IMPORTS + NET + "data = [(torch.randn(3, 4), torch.tensor([0, 1, 1]))]",
-            "for x, y in data:\n    x = x.to(DEV, non_blocking=True)  # the inputs\n    out = F.cross_entropy(net(x), y)",
+            "for x, y in data:\n    x = x.to(DEV, non_blocking=True)  # the inputs\n"
+            "    out = F.cross_entropy(net(x), y)",
         ),
         "    y = y.to(DEV, non_blocking=True)",
     ),
@@ -170,7 +171,8 @@ NOTEBOOKS = [
         "plain_attribute",
         (
             IMPORTS + "class Norm(nn.Module):\n    def __init__(self, mean):\n        super().__init__()\n"
-            "        self.mean = torch.tensor(mean)  # per channel\n    def forward(self, x):\n        return x - self.mean",
+            "        self.mean = torch.tensor(mean)  # per channel\n    def forward(self, x):\n"
+            "        return x - self.mean",
             "norm = Norm([1., 2.]).to(DEV)",
             "out = norm(torch.ones(3, 2, device=DEV))",
         ),
@@ -307,6 +309,69 @@ NOTEBOOKS = [
             "out = m(torch.ones(2, 3, device=DEV))",
         ),
         "",
+    ),
+    Notebook(
+        "hidden_state_kept_from_a_test_run",
+        (
+            IMPORTS + "class Enc(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.gru = nn.GRU(3, 4)\n        self.h = None  # no history yet\n"
+            "    def forward(self, x):\n        y, h = self.gru(x, self.h)\n"
+            "        self.h = h.detach()\n        return y",
+            "enc = Enc()\nenc(torch.ones(2, 1, 3)).shape",
+            "enc.to(DEV);",
+            "out = enc(torch.ones(2, 1, 3, device=DEV))",
+        ),
+        '        self.register_buffer("h", None, persistent=False)  # no history yet',
+    ),
+    Notebook(
+        "optimizer_stepped_before_the_move",
+        (
+            IMPORTS + "net = nn.Linear(4, 2)\nopt = torch.optim.Adam(net.parameters())\n"
+            "def step(x):\n"
+            "    opt.zero_grad(); loss = net(x).pow(2).sum(); loss.backward(); opt.step()\n    return loss.detach()",
+            "first = step(torch.ones(2, 4))",
+            "net.to(DEV)\nout = step(torch.ones(2, 4, device=DEV))",
+        ),
+        '        if key != "step" and hasattr(value, "to"):',
+    ),
+    Notebook(
+        "hook_with_a_host_mask",
+        (
+            IMPORTS + "layer = nn.Linear(3, 3).to(DEV)",
+            "keep = torch.eye(3)\nhandle = layer.weight.register_hook(lambda grad: grad * keep)",
+            "layer(torch.ones(2, 3, device=DEV)).sum().backward()\nout = layer.weight.grad",
+        ),
+        "keep = torch.eye(3, device=DEV)",
+    ),
+    Notebook(
+        "weights_left_on_meta",
+        (
+            IMPORTS + "class Two(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.a = nn.Linear(3, 3)\n        with torch.device('meta'): self.b = nn.Linear(3, 3)\n"
+            "    def forward(self, x):\n        return self.b(self.a(x))\n"
+            "saved = {'a': nn.Linear(3, 3).state_dict(), 'b': nn.Linear(3, 3).state_dict()}",
+            "two = Two()\ntwo.a.load_state_dict(saved['a'])\ntwo.a.to(DEV)",
+            "out = two(torch.ones(2, 3, device=DEV))",
+        ),
+        "two.b.to_empty(device=DEV).load_state_dict(saved['b'])",
+    ),
+    Notebook(
+        "list_with_one_stray",
+        (
+            IMPORTS
+            + NET
+            + "def both(x):\n    parts = [net(x)]\n    parts.append(torch.zeros(1, 2))\n    return torch.cat(parts)",
+            "out = both(torch.ones(2, 4, device=DEV))",
+        ),
+        "",
+    ),
+    Notebook(
+        "dict_of_tensors",
+        (
+            IMPORTS + NET + "def encode(): return {'x': torch.ones(2, 4), 'w': torch.ones(2, 2)}",
+            "batch = encode()\nout = net(batch['x']) * batch['w']",
+        ),
+        "def encode(): return {'x': torch.ones(2, 4, device=DEV), 'w': torch.ones(2, 2, device=DEV)}",
     ),
     Notebook(
         "magics_and_other_scripts",

@@ -43,10 +43,20 @@ _MISMATCH = Mismatch(
 @pytest.mark.parametrize(
     ("cells", "edits", "expected"),
     [
-        pytest.param(["def f(x): return x", "f(1)", "y = f(2)"], {1: "def f(x): return +x"}, [1, 3], id="a call of no use"),
+        pytest.param(
+            ["def f(x): return x", "f(1)", "y = f(2)"],
+            {1: "def f(x): return +x"},
+            [1, 3],
+            id="a call of no use",
+        ),
         pytest.param(["x = g()", "def f(): return x", "f()"], {1: "x = h()"}, [1, 3], id="names are looked up late"),
         pytest.param(["class A: n = 1", "a = A()", "b = 2", "a.n"], {1: "class A: n = 2"}, [1, 2, 4], id="instances"),
-        pytest.param(["class A: pass", "class B(A): pass", "b = B()", "b"], {1: "class A: x = 1"}, [1, 2, 3, 4], id="bases"),
+        pytest.param(
+            ["class A: pass", "class B(A): pass", "b = B()", "b"],
+            {1: "class A: x = 1"},
+            [1, 2, 3, 4],
+            id="bases",
+        ),
         pytest.param(["import torch", "x = g()", "y = torch.f(x)"], {1: "import torch  # again"}, [1, 3], id="imports"),
         pytest.param(["n = 3\nx = g()", "z = n + 1", "z + x"], {1: "n = 3\nx = h()"}, [1, 3], id="constants stay"),
         pytest.param(["x = g()", "y = x", "del q", "y"], {1: "x = h()"}, [1, 2, 4], id="through another name"),
@@ -55,11 +65,21 @@ _MISMATCH = Mismatch(
         pytest.param(["m = M()", "train(m)", "m(x)"], {1: "m = N()"}, [1, 2, 3], id="a function may change it"),
         pytest.param(["m = M()", "torch.save(m, p)", "m(x)"], {1: "m = N()"}, [1, 3], id="torch's functions do not"),
         pytest.param(["x = g()", "y = f(x)"], {2: "y = f(x.to(d))"}, [2], id="the failed cell alone"),
-        pytest.param(["l = L()", "k = eye()", "l.register_hook(k)", "l()"], {3: "l.register_hook(k2)"}, [1, 3, 4], id="hooks"),
+        pytest.param(
+            ["l = L()", "k = eye()", "l.register_hook(k)", "l()"],
+            {3: "l.register_hook(k2)"},
+            [1, 3, 4],
+            id="hooks",
+        ),
         pytest.param(["xs = []", "xs.append(f())", "cat(xs)"], {2: "xs.append(g())"}, [1, 2, 3], id="append"),
         pytest.param(["xs = []\nxs.append(f())", "cat(xs)"], {1: "xs = []\nxs.append(g())"}, [1, 2], id="own append"),
         pytest.param(["g = f", "p = lambda: g()", "p()"], {1: "g = h"}, [1, 3], id="lambdas are functions"),
-        pytest.param(["def a(): return 1", "def b(): return a()", "y = b()", "y"], {1: "def a(): return 2"}, [1, 3, 4], id="calls of calls"),
+        pytest.param(
+            ["def a(): return 1", "def b(): return a()", "y = b()", "y"],
+            {1: "def a(): return 2"},
+            [1, 3, 4],
+            id="calls of calls",
+        ),
     ],
 )  # fmt: skip
 def test_cells_that_matter(cells: list[str], edits: dict[int, str], expected: list[int]) -> None:
