@@ -162,8 +162,8 @@ class Hook:
             self._attempt("closing the check", self._close_check, exc)
         found = self._begin(exc) if exc is not None and self._installed else None
         yield
-        if found is not None and exc is not None:
-            self._finish(found, exc, panel=panel)
+        if found is not None:
+            self._finish(*found, panel=panel)
         self._say_what_failed()
 
     def _close_check(self, exc: BaseException) -> None:
@@ -178,7 +178,8 @@ class Hook:
         """Whether `last` is about this exception."""
         return self.last is not None and exc.__dict__.get(_MARK, (None, None))[1] == self._count
 
-    def _begin(self, exc: BaseException) -> PostMortem | None:
+    def _begin(self, exc: BaseException) -> tuple[PostMortem, str | None] | None:
+        """The started post-mortem and its headline, which now stands on the exception."""
         cell = self.history.running.number if self.history.running else _OUTSIDE
         if "torch" not in sys.modules or exc.__dict__.get(_MARK, (None, None))[0] == cell:
             return None
@@ -189,18 +190,21 @@ class Hook:
         seen_before = _MARK in exc.__dict__
         self._count += 1
         exc.__dict__[_MARK] = (cell, self._count)
-        if found is not None and not seen_before:
-            self._attempt("putting the headline on the error", BaseException.add_note, exc, found.headline)
-        return found
+        if found is None:
+            return None
+        headline = self._attempt("writing the headline", getattr, found, "headline")
+        if headline is not None and not seen_before:
+            self._attempt("putting the headline on the error", BaseException.add_note, exc, headline)
+        return found, headline
 
     def _examine(self, exc: BaseException) -> PostMortem | None:
         from ipydevice import postmortem
 
         return postmortem.begin(exc, self.history, self.shell.user_ns)
 
-    def _finish(self, found: PostMortem, exc: BaseException, *, panel: bool) -> None:
-        if panel and not self._shows_notes():
-            print(found.headline, file=sys.stderr)
+    def _finish(self, found: PostMortem, headline: str | None, *, panel: bool) -> None:
+        if panel and headline is not None and not self._shows_notes():
+            print(headline, file=sys.stderr)
         requirement = torch_trouble()
         if requirement is not None:
             if not self._told_requirements:

@@ -260,6 +260,7 @@ def numberless(traceback: str) -> str:
 STAGES = {
     "hiding the frames of virtual GPUs": "ipydevice.virtual.trim_traceback",
     "recognising the error": "ipydevice.messages.find",
+    "writing the headline": "ipydevice.postmortem.PostMortem.headline",
     "diagnosing the error": "ipydevice.postmortem.PostMortem.finish",
     "showing the panel": "ipydevice.show.display",
 }
@@ -277,7 +278,7 @@ def test_a_stage_that_fails_costs_one_line(
     def fail(*_args: Any, **_kwargs: Any) -> None:
         raise wrong
 
-    monkeypatch.setattr(STAGES[stage], fail)
+    monkeypatch.setattr(STAGES[stage], property(fail) if stage == "writing the headline" else fail)
     run = loaded.run(FAIL)
     assert type(run.error) is RuntimeError
     assert wrong is not run.error
