@@ -6,7 +6,6 @@ import difflib
 import fnmatch
 import gc
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -101,13 +100,14 @@ def select(
         memory = () if names or device or kind or odd_only else _memory(everything, kept, reader)
     if sort is not None:
         rows.sort(key=_KEYS[sort])
-    totals: Counter[str] = Counter()
+    totals: dict[str, int] = {}
     for where, size in held.values():
-        if device is None or _is_on(where, device):
-            totals[where] += size
+        totals[where] = totals.get(where, 0) + size
+    if device is not None:
+        totals = {where: size for where, size in totals.items() if _is_on(where, device)}
     mends = list(islice(fixes_of(oddities), MOST_FIXES))
     return Inventory(
-        tuple(rows[:MOST_ROWS]), dict(totals), max(0, len(rows) - MOST_ROWS),
+        tuple(rows[:MOST_ROWS]), totals, max(0, len(rows) - MOST_ROWS),
         fixes=(*mends, *ways_to_free(memory)), memory=memory,
     )  # fmt: skip
 
@@ -154,11 +154,11 @@ class _Wanted:
 
 
 def _memory(everything: Sequence[Survey], kept: Kept, reader: FactReader) -> tuple[DeviceMemory, ...]:
+    if not kept and all(device in HOSTS for found in everything for device in found.devices):
+        return ()
     named: dict[Any, tuple[str, int]] = {}
     for found in everything:
         named.update(found.memory)
-    if not kept and all(device in HOSTS for device, _ in named.values()):
-        return ()
     return memory_of(named, (tensor for found in everything for tensor in found.tensors), kept, reader)
 
 

@@ -93,10 +93,7 @@ def survey(name: str, value: Any, kind: str, reader: FactReader) -> Survey:
     if kind in ("optimizer", "scheduler"):
         # `step` and a learning rate may stay on the host (torch/optim/adam.py, "capturable")
         tensors = [tensor for tensor in tensors if reader.facts(tensor).shape != ()]
-    devices: list[str] = []
-    for device, identity, size in reader.held(tensors):
-        devices.append(device)
-        found.memory[identity] = device, size
+    devices = reader.tally(tensors, found.memory)
     found.counts.update(devices)
     if kind == "module":
         found.registered.update(devices[: len(found.inside.registered)])

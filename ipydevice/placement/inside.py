@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from ipydevice.placement.kinds import array_library, home_of, is_a, is_module, is_tensor, torch_class
@@ -27,8 +27,7 @@ class Inside:
     loose: list[Any] = field(default_factory=list)  # all others
 
     def __iter__(self) -> Iterator[Any]:
-        yield from self.registered
-        yield from self.loose
+        return chain(self.registered, self.loose)
 
 
 def inside(o: object) -> Inside:
@@ -59,36 +58,51 @@ def _inside_module(root: object) -> Inside:
     tests/benchmarks/bench_inventory.py compares it with ``named_parameters()`` and ``named_buffers()``.
     """
     found = Inside()
-    tensors: dict[int, Any] = {}  # by id
+    registered: list[Any] = []
     seen = {id(root): root}
     modules = [root]
+    module_classes = {id(type(root))}  # of instances that `seen` keeps alive
     parts: ClassParts = {}
     others: deque[Visit] = deque()
     own_dict = torch_class("module").__dict__["__dict__"].__get__  # `attributes`, for modules alone
     prefix = _own_prefix(own_dict(root))
+    own, last = len(prefix), prefix[-1] if prefix else None
+    nothing: list[Any] = []
     for module in modules:
         held = own_dict(module)
         for table in (held.get("_parameters"), held.get("_buffers")):
-            if table and _subclass(dict, type(table)):
-                for tensor in list(dict.values(table)):
-                    if tensor is not None:
-                        tensors[id(tensor)] = tensor
+            if table and (type(table) is dict or _subclass(dict, type(table))):
+                registered += dict.values(table)  # in one step of C, whatever other threads do
         children = held.get("_modules")
-        values = list(dict.values(children)) if children and _subclass(dict, type(children)) else []
-        values += _plain_values(held, prefix)
+        values = list(dict.values(children)) if children and _subclass(dict, type(children)) else nothing
+        # The last of the module's own names in its place means that all of them are in theirs.
+        if own and own <= len(held) and list(held)[own - 1] is last:
+            # Most attributes are numbers and their like; names matter only where one is not.
+            plain = [value for value in list(held.values())[own:] if id(type(value)) not in LEAVES]
+            for value in plain:
+                if not _holds_nothing(value):
+                    values = values + _plain_values(held, own)
+                    break
+        else:
+            values = values + _plain_values(held, 0)
         part = parts.get(id(type(module))) or parts_of(type(module), parts)
         if part[1].values:
-            values += [value for _, value in part[1].values]
+            values = values + [value for _, value in part[1].values]
         for value in values:
             if value is None or id(value) in seen:
                 continue
             seen[id(value)] = value
-            if is_module(value):
+            if id(type(value)) in module_classes:
+                modules.append(value)
+            elif is_module(value):
+                module_classes.add(id(type(value)))
                 modules.append(value)
             elif is_tensor(value):
                 found.loose.append(value)
             elif home_of(value) not in NO_TENSORS:
                 others.append(Visit(value, "", None, "", None, None, 1))
+    tensors = dict(zip(map(id, registered), registered, strict=True))
+    tensors.pop(id(None), None)
     found.registered = list(tensors.values())
     if others:
         found.loose += (one.value for one in open_up(others, seen, MOST_MEMBERS, _DEPTH, MOST_MEMBERS))
@@ -106,29 +120,26 @@ def _own_prefix(held: dict[str, Any]) -> list[str]:
     return names[:end]
 
 
-def _plain_values(held: dict[str, Any], prefix: list[str]) -> list[Any]:
-    """Of a module's ``__dict__``, what may hold a tensor and is not the module's own bookkeeping."""
-    own = len(prefix)
-    # The last of the module's own names in its place means that all of them are in theirs.
-    if own and next(islice(held, own - 1, None), None) is not prefix[-1]:
-        own = 0
+def _plain_values(held: dict[str, Any], own: int) -> list[Any]:
+    """Of a module's ``__dict__`` behind the first `own` names, what may hold a tensor and is not bookkeeping."""
     try:
         return [
             value
             for name, value in islice(held.items(), own, None)
-            if id(type(value)) not in LEAVES and plain_text(name) not in _NOT_PLAIN and not _holds_nothing(value)
+            if not _holds_nothing(value) and plain_text(name) not in _NOT_PLAIN
         ]
     except RuntimeError:  # another thread has set an attribute meanwhile
         return list(dict.values(held))
 
 
 def _holds_nothing(value: Any, depth: int = 2) -> bool:
-    """Whether a small container of exactly a built-in class holds but numbers and texts, as configurations do."""
+    """Whether a value is a number or text, or a small built-in container of nothing else, as configurations are."""
     cls = type(value)
-    if cls is dict:
-        value = value.values()
-    elif cls is not list and cls is not tuple and cls is not set:
+    if cls is not dict and cls is not list and cls is not tuple and cls is not set:
+        return id(cls) in LEAVES
+    if len(value) > _SMALL:
         return False
-    return len(value) <= _SMALL and all(
-        id(type(one)) in LEAVES or (depth > 0 and _holds_nothing(one, depth - 1)) for one in value
-    )
+    for one in list(value.values() if cls is dict else value):  # a generator takes twice as long
+        if id(type(one)) not in LEAVES and (depth == 0 or not _holds_nothing(one, depth - 1)):
+            return False
+    return True

@@ -1,6 +1,6 @@
 """What the table costs beside its peers, in one run. Ratios count; nothing is asserted.
 
-python tests/benchmarks/bench_inventory.py [--whos]    (--whos takes some seconds more)
+python tests/benchmarks/bench_inventory.py
 """
 
 from __future__ import annotations
@@ -25,13 +25,19 @@ RUNS = 7
 
 
 def best(work: Callable[[], Any], runs: int = RUNS) -> float:
-    """Least milliseconds of some runs: the machine is shared, and the least is what the work itself takes."""
-    times = []
+    """Least milliseconds of some runs."""
+    return best_of_each([work], runs)[0]
+
+
+def best_of_each(works: list[Callable[[], Any]], runs: int = RUNS) -> list[float]:
+    """The same of several, by turns: the machine is shared, so time of this thread's own counts, and the least of it."""
+    times: list[list[float]] = [[] for _ in works]
     for _ in range(runs):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times) * 1e3
+        for work, taken in zip(works, times, strict=True):
+            start = time.thread_time()
+            work()
+            taken.append(time.thread_time() - start)
+    return [min(taken) * 1e3 for taken in times]
 
 
 def tensors(count: int) -> dict[str, Any]:
@@ -58,9 +64,8 @@ def workspace() -> None:
     listed = list_namespace(space)
     text = best(lambda: show.text(listed), runs=3)
     print(f"   10,000 rows to text         {text:8.1f} ms   {rows + text:6.1f} ms in all")
-    if "--whos" in sys.argv:
-        peer = whos(space)
-        print(f"   10,000 with %whos           {peer:8.1f} ms   {peer / (rows + text):6.1f} times ours")
+    peer = whos(space)
+    print(f"   10,000 with %whos           {peer:8.1f} ms   {peer / (rows + text):6.1f} times ours")
 
 
 def model(name: str, net: nn.Module) -> None:
@@ -68,15 +73,15 @@ def model(name: str, net: nn.Module) -> None:
         return {p.device for _, p in net.named_parameters()} | {b.device for _, b in net.named_buffers()}
 
     count = sum(1 for _ in net.parameters()) + sum(1 for _ in net.buffers())
-    base = best(peer)
+    works = {
+        "named_parameters + buffers": peer,
+        "devices_of": lambda: placement.devices_of(net),
+        "row of the table": lambda: list_namespace({"net": net}),
+    }
     print(f"{name}, {count:,} tensors")
-    print(f"  named_parameters + buffers    {base:8.1f} ms    1.00")
-    for what, work in (
-        ("devices_of", lambda: placement.devices_of(net)),
-        ("row of the table", lambda: list_namespace({"net": net})),
-    ):
-        took = best(work)
-        print(f"  {what:<28}  {took:8.1f} ms  {took / base:6.2f}")
+    took = best_of_each(list(works.values()), runs=11)
+    for what, time_of_it in zip(works, took, strict=True):
+        print(f"  {what:<28}  {time_of_it:8.1f} ms  {time_of_it / took[0]:6.2f}")
 
 
 class Block(nn.Module):
