@@ -56,6 +56,7 @@ class Rerunner:
 
     def __init__(self, work: Workspace) -> None:
         self._work = work
+        self._free_names: dict[ast.AST, set[str]] = {}
 
     def plan(self, after: Mapping[Cell, str]) -> Plan:
         """What to run when the cells in `after` have got new raw texts."""
@@ -92,6 +93,12 @@ class Rerunner:
                 filled = any(cell in kept and name in effects[cell].changes for cell in self._work.order[:-1])
                 return makers[-1] if makers and makers[-1] not in kept and not filled else None
         return None
+
+    def _free(self, definition: ast.AST) -> set[str]:
+        found = self._free_names.get(definition)
+        if found is None:
+            found = self._free_names[definition] = free(definition)
+        return found
 
     def only_failed(self) -> Plan:
         """Run the failed cell again, nothing else."""
@@ -152,7 +159,7 @@ class Rerunner:
         found = set(own.changes)
         for function in self._called(cell, effects):
             body = function.body if isinstance(function.body, list) else [ast.Expr(function.body)]  # type: ignore[attr-defined]
-            found |= Effects(ast.Module(body=body, type_ignores=[])).changes & free(function)
+            found |= Effects(ast.Module(body=body, type_ignores=[])).changes & self._free(function)
         return {name for name in found if not self._is_plain_function(name)}
 
     def _is_plain_function(self, name: str) -> bool:
@@ -177,7 +184,7 @@ class Rerunner:
         """Classes that inherit from changed ones, functions and lambdas that call them."""
         found: set[str] = set()
         for _ in own.definitions:
-            grown = {n for n, node in own.definitions.items() if free(node) & (changed | found)}
+            grown = {n for n, node in own.definitions.items() if self._free(node) & (changed | found)}
             grown |= {
                 n for n, node in own.definitions.items() if isinstance(node, ast.ClassDef) and _bases(node) & changed
             }
@@ -201,7 +208,7 @@ class Rerunner:
             if name in seen:
                 continue
             seen.add(name)
-            more = free(definitions[name])
+            more = self._free(definitions[name])
             found |= more
             todo += [n for n in more if n in definitions]
         return found

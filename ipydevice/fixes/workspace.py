@@ -25,6 +25,7 @@ class Workspace:
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
         self.history = finding.history
+        self._local_names: dict[ast.AST, set[str]] = {}
 
     @cached_property
     def failed(self) -> Cell | None:
@@ -108,11 +109,18 @@ class Workspace:
             if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and _runs_inside(source, node, up):
                 yield up
 
+    def _locals(self, function: ast.AST) -> set[str]:
+        """Names of a function's own; asked for often."""
+        found = self._local_names.get(function)
+        if found is None:
+            found = self._local_names[function] = _locals(function)
+        return found
+
     def is_local(self, site: Site, name: str) -> bool:
         """Is the name one of a function (or comprehension) around the node?"""
         if name in _comprehension_names(site.source, site.node):
             return True
-        return any(name in _locals(function) for function in self.functions(site.source, site.node))
+        return any(name in self._locals(function) for function in self.functions(site.source, site.node))
 
     def available(self, site: Site, name: str) -> bool:
         """Is the name bound when the node at `site` runs, also when the notebook runs from the top?"""
@@ -121,7 +129,7 @@ class Workspace:
             return True
         inner = True
         for function in self.functions(source, node):
-            if name in _locals(function):
+            if name in self._locals(function):
                 return name in parameters(function) or not inner or _bound_before(source, node, name, function)
             inner = False
         names = self.globals_of(site)
@@ -143,7 +151,7 @@ class Workspace:
         local: list[str] = sorted(_comprehension_names(site.source, site.node))
         for function in self.functions(site.source, site.node):
             local += parameters(function)
-            local += sorted(_locals(function) - set(parameters(function)))
+            local += sorted(self._locals(function) - set(parameters(function)))
         for name in local:
             if name not in seen:
                 seen.add(name)
