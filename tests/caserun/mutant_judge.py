@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from torch import nn
+
 from . import culprit as naming
 from .case import Case, collect
 from .check import corrected
@@ -61,8 +65,6 @@ def programs(pattern: str, only_programs: bool) -> list[Program]:
 
 
 def numbers(program: Program, session: Session) -> dict[str, Any]:
-    import numpy as np
-
     found = floats(program.result, session.namespace)
     if program.result == "losses":
         found["losses"] = np.asarray(session.namespace.get("losses", []), dtype=float)
@@ -130,6 +132,11 @@ def culprit_right(
     )
     if same_text and culprit.get("cell") == mutant.cell:
         return ""
+    made_on_the_spot = "(" in culprit["expression"] and (culprit.get("shape"), culprit["device"]) in [
+        (list(value.shape), str(value.device)) for value in stray if isinstance(value, torch.Tensor)
+    ]
+    if made_on_the_spot:  # an argument that has no name where it is made: evaluating it would make another one
+        return ""
     lines = range(mutant.line, mutant.line + mutant.after.count("\n") + 1)
     for place in (origin, culprit):  # a value derived from the stray, traced back to it, or made on that line
         if place.get("cell") == mutant.cell and place.get("line") in lines:
@@ -138,12 +145,14 @@ def culprit_right(
 
 
 def place_right(said: dict[str, Any], mutant: Mutant) -> str:
-    """The mutated cell, or an earlier one in which the same name was bound: where the value was made."""
+    """The mutated cell, or an earlier one in which the same name was bound, or its class: where the value was made."""
     cells = [(said[key] or {}).get("cell") for key in ("culprit", "origin")]
     if mutant.cell in cells:
         return ""
     for cell in cells:
-        names = {name for target, _ in naming.bindings(mutant.sources.get(cell or 0, "")) for name in _names(target)}
+        source = mutant.sources.get(cell or 0, "")
+        names = {name for target, _ in naming.bindings(source) for name in _names(target)}
+        names |= set(re.findall(r"^\s*(?:class|def) (\w+)", source, flags=re.MULTILINE))
         if cell and cell < mutant.cell and names & {*_names(mutant.bound), *_names(mutant.stray_text)}:
             return ""
     return f"cells {cells}, mutated {mutant.cell}"
@@ -155,9 +164,6 @@ def _names(text: str) -> set[str]:
 
 def causes(mutant: Mutant, stray: list[Any], error: str) -> set[str]:
     """What this mutation may be called. The kind of mutation decides, then what the value is and what it is called."""
-    import torch
-    from torch import nn
-
     value = stray[-1] if stray else None
     words = f"{mutant.bound} {mutant.stray_text} {mutant.inside}".lower()
     if mutant.kind == "discard":
@@ -170,14 +176,13 @@ def causes(mutant: Mutant, stray: list[Any], error: str) -> set[str]:
         return {"checkpoint_location", "optimizer_state"}
     if "torch.Generator(" in mutant.stray_text:
         return {"generator_device"}
+    everywhere = {"default_device_global"} if any("set_default_device" in c for c in mutant.sources.values()) else set()
     if mutant.kind in ("drop .cpu", "drop .cuda"):
         if "numpy" in error:
             return {"to_numpy"}
-        return (
-            {"must_be_cpu"}
-            if "lengths" in error
-            else {"input_not_moved", "index_device", "stray_in_collection", "to_numpy"}
-        )
+        if "lengths" in error:
+            return {"must_be_cpu"}
+        return everywhere | {"input_not_moved", "index_device", "stray_in_collection", "to_numpy"}
     named = {
         "rnn_state": r"hidden|h0|c0|memory|state",
         "loss_weight": r"weight|alpha|loss|criterion|crit",
@@ -189,7 +194,7 @@ def causes(mutant: Mutant, stray: list[Any], error: str) -> set[str]:
         "optimizer_state": r"state|momentum|exp_avg|slow",
         "checkpoint_location": r"ckpt|checkpoint|saved|store|load",
     }
-    allowed = {cause for cause, pattern in named.items() if re.search(pattern, words)}
+    allowed = everywhere | {cause for cause, pattern in named.items() if re.search(pattern, words)}
     if isinstance(value, nn.Module):
         moved_later = {"module_added_after_move"} if "." in mutant.bound else set()
         return (
