@@ -20,13 +20,27 @@ from ipydevice.diagnose.origin import Tracer
 
 def outwards(stray: Candidate, frames: list[Frame], tracer: Tracer) -> Candidate:
     """The stray by the name that the user should look at first."""
-    stray = _lift(stray)
+    stray = _out_of_loop(_lift(stray), tracer)
     users = [frame for frame in frames if frame.is_user]
     for _ in range(len(users) + 4):
         outer = _one_up(stray, users, frames, tracer)
         if outer is None:
             break
-        stray = _lift(outer)
+        stray = _out_of_loop(_lift(outer), tracer)
+    return stray
+
+
+def _out_of_loop(stray: Candidate, tracer: Tracer) -> Candidate:
+    """``layer`` of ``for layer in self.layers`` -> ``self``, where all of self is on the wrong device."""
+    if stray.member or not isinstance(stray.node, ast.Name) or not placement.is_module(stray.value):
+        return stray
+    step = next(iter(tracer.trace(stray.site)), None)
+    if step is None or step.how != "loop" or step.value is None or step.site.source is not stray.source:
+        return stray
+    for node in ast.walk(step.value):
+        live = value(node, stray.frame.scope) if isinstance(node, (ast.Name, ast.Attribute)) else MISSING
+        if isinstance(node, ast.expr) and placement.is_module(live) and holders.wholly_on(live, stray.device or ""):
+            return _shrink(replace(stray, node=node, value=live, via="module"))
     return stray
 
 

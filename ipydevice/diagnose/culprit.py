@@ -115,7 +115,7 @@ def _argument_returned(returned: ast.expr, call: ast.Call, function: FunctionNod
 
 def _chain(stray: Candidate, tracer: Tracer) -> list[Step]:
     """Where the stray came from: for a member of an object where it was put there, else how the object was made."""
-    if stray.member and stray.known:
+    if stray.member and stray.known and stray.via not in ("parameter", "buffer"):
         chain = holders.along(stray.root, "", stray.member)
         at = next((i for i in range(len(chain) - 2, -1, -1) if not holders.is_container(chain[i].value)), None)
         if at is not None:

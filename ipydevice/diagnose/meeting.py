@@ -177,6 +177,8 @@ def _inside(frame: Frame, expr: ast.expr, role: str, live: Any) -> Iterator[Cand
         return
     subject = live.__self__ if inspect.ismethod(live) else live
     for inner in islice(placement.walk(subject, limit=INSIDE_LIMIT), INSIDE_LIMIT):
+        if inner.attribute == "batch_sizes":
+            continue  # of a PackedSequence: on the host by rule (torch/nn/utils/rnn.py)
         yield Candidate(
             frame,
             expr,

@@ -176,6 +176,9 @@ class Tracer:
                 live_there = value(given, caller.scope)
                 if live_there is MISSING or passed is MISSING or live_there is passed or placement.is_tensor(passed):
                     return site, given
+        for kw in call.keywords if call is not None else ():
+            if kw.arg is None and value(kw.value, caller.scope) is MISSING:  # f(**{...}): made on the spot
+                return site, kw.value
         for expr in ast.walk(node):  # through *args, partial, library frames: by identity
             if isinstance(expr, ast.expr) and passed is not MISSING and value(expr, caller.scope) is passed:
                 return site, expr
@@ -260,6 +263,16 @@ class Tracer:
         for source in reversed(cells):
             if running is None or source is not running.source:
                 yield source, None
+
+    def last_move(self, text: str) -> Site | None:
+        """The latest call at a cell's top level that moved the thing of this text: ``model.to(device)``."""
+        for source in self._texts_of_cells():
+            for node in reversed(list(bindings.own_nodes(source.tree))):
+                match node:
+                    case ast.Call(func=ast.Attribute(value=receiver, attr="to" | "cuda" | "xpu" | "cpu")):
+                        if ast.unparse(receiver) == text:
+                            return Site(source, node, self._frame_running(source, node))
+        return None
 
     # Attributes and items ------------------------------------------------------------------
 

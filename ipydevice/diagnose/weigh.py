@@ -45,7 +45,9 @@ def weight(
         facts.append(f"{name} is optimizer state on {device}")
     elif candidate.via in ("parameter", "buffer"):
         weight += _weight_of_registered(candidate)
-        if HOST not in {other.device for other in everyone}:
+        if HOST not in {other.device for other in everyone} and not names_its_card(
+            candidate.source.segment(candidate.node), candidate.site, tracer
+        ):
             weight -= 3.0  # between two cards parameters are at home and activations travel
     elif not candidate.member:
         weight += _weight_of_history(candidate, tracer, facts)
@@ -152,6 +154,19 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
     if chain and chain[-1].how == "loop":
         return 0.5
     return 0.0
+
+
+def names_its_card(text: str, site: Site, tracer: Tracer) -> bool:
+    """Whether the code moves the module of this text, or what it belongs to, to a card that it names as a constant."""
+    chain = tracer.trace(site)
+    exprs = [step.value for step in chain if step.value is not None]
+    calls = [node for expr in exprs for node in ast.walk(expr) if isinstance(node, ast.Call)]
+    root = text.split(".")[0].split("[")[0]
+    moved = tracer.last_move(text) or tracer.last_move(root)
+    if moved is not None and isinstance(moved.node, ast.Call):
+        calls.append(moved.node)
+    moves = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda", "xpu")]
+    return bool(moves) and is_literal_device(moves[-1])
 
 
 def _when_made(candidate: Candidate, tracer: Tracer) -> int:

@@ -22,6 +22,7 @@ from ipydevice.diagnose.causes.facts import (
 from ipydevice.diagnose.causes.passed import hardcoded
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.holders import Holder
+from ipydevice.diagnose.weigh import HOST, names_its_card
 
 
 def optimizer_state(facts: Facts) -> str | None:
@@ -45,6 +46,17 @@ def _steps_parameters(live: Any) -> bool:
     if not any("step" in cls.__dict__ for cls in type(live).__mro__):
         return False
     return any(placement.is_parameter(found.value) for found in placement.walk(live, limit=200))
+
+
+def on_named_card(facts: Facts) -> str | None:
+    """A module, or state of one, on a card that the code names, while everything else is on another."""
+    stray = facts.stray
+    if stray is None or HOST in (facts.device, facts.finding.target):
+        return None
+    if stray.kind != "module" and stray.via not in ("parameter", "buffer"):
+        return None
+    text = stray.site.source.segment(stray.site.node)
+    return "hardcoded_device" if names_its_card(text, stray.site, facts.tracer) else None
 
 
 def module(facts: Facts) -> str | None:
@@ -158,6 +170,8 @@ def kept_by_object(facts: Facts) -> str | None:
     attribute = facts.owners[facts.owners.index(owner) + 1].path.rsplit(".", 1)[-1]
     if placement.is_module(owner.value) and stray.via in ("parameter", "buffer"):
         return "module_added_after_move" if _added_after_move(facts) else "model_not_moved"
+    if _discards_its_move(owner.value, attribute, facts):
+        return "to_result_discarded"
     if not placement.is_module(owner.value) and _is_partly_moved(owner.value, facts):
         return "nested_batch_partly_moved"
     setter = next((step for step in facts.finding.chain if step.how in ("attribute", "item")), None)
@@ -220,6 +234,18 @@ def _computes_from_inputs(setter: Step, method: Any) -> bool:
             b for name in used for b in bindings.of_name(method, name) if b.value is not here and b.how == "assignment"
         ]
         here = bound[-1].value if bound else None
+    return False
+
+
+def _discards_its_move(owner: Any, attribute: str, facts: Facts) -> bool:
+    """A method of the object moves the attribute and throws the result away: ``self.x.to(device)``."""
+    name = attribute.split("[")[0]
+    for _, cls in facts.tracer.classes_of(owner):
+        for node in ast.walk(cls):
+            match node:
+                case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Attribute(attr=found), attr="to" | "cuda"))):
+                    if found == name:
+                        return True
     return False
 
 

@@ -104,6 +104,11 @@ def hardcoded(facts: Facts) -> str | None:
     return None
 
 
+def named_card(facts: Facts) -> str | None:
+    """Between two cards a device that the code names is a mistake before anything else is."""
+    return hardcoded(facts) if HOST not in (facts.device, facts.finding.target) else None
+
+
 def _is_constant(given: ast.expr, site: Site, facts: Facts) -> bool:
     """Whether a device, followed to where it was set, is one that the code names: ``torch.device("cuda")``."""
     ends = [given] + [
