@@ -208,6 +208,10 @@ def causes(mutant: Mutant, stray: list[Any], error: str) -> set[str]:
         allowed |= {"index_device", "label_not_moved"}
     if re.search(r"\b(cat|stack|vstack|hstack|append)\b", error + words) or "argument tensors" in error:
         allowed.add("stray_in_collection")
+    if re.search(
+        rf"(def|lambda)\b[^:\n]*=\s*{re.escape(mutant.bound or '?')}\s*[,):]", "\n".join(mutant.sources.values())
+    ):
+        allowed.add("closure_constant")  # caught as a default argument
     if mutant.kind in ("drop device=", "unlike") or re.search(
         r"\b(torch\.)?(zeros|ones|full|arange|rand|randn|randint|tensor|eye|linspace)\(", mutant.stray_text
     ):
