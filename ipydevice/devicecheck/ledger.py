@@ -34,7 +34,7 @@ class Entry:
     stray_device: str | None
     target: str | None
     host_required: bool
-    key: Any = None  # what other diagnoses of the same mistake have too
+    marks: set[Any] = field(default_factory=set)  # by which other diagnoses of it are known
     count: int = 0
     repaired: bool = True
     repair: str = ""
@@ -112,10 +112,10 @@ class Ledger:
                 stray.device if stray is not None else None,
                 finding.target if finding is not None else None,
                 finding.host_required if finding is not None else False,
-                _mistake(diagnosis, finding),
+                _marks_of_mistake(diagnosis, finding),
             )
             if finding is not None and finding.stray is not None:
-                self._held.append(finding.stray.owner)  # named in the key
+                self._held.append(finding.stray.owner)  # its id is one of the marks
             self.entries.append(entry)
         self._by_call[_call(frames, tensors)] = entry
         if finding is not None:
@@ -123,9 +123,10 @@ class Ledger:
         return entry
 
     def _same_mistake(self, diagnosis: Diagnosis, finding: Finding | None) -> Entry | None:
-        key = _mistake(diagnosis, finding)
+        marks = _marks_of_mistake(diagnosis, finding)
         for entry in self.entries:
-            if key is not None and entry.key == key:
+            if marks & entry.marks:
+                entry.marks |= marks
                 return entry
         if finding is None or finding.stray is None:
             return None
@@ -182,18 +183,18 @@ def _call(frames: list[FrameType], tensors: list[torch.Tensor]) -> Any:
     )
 
 
-def _mistake(diagnosis: Diagnosis, finding: Finding | None) -> Any:
-    """What two diagnoses of one mistake have in common; None where that cannot be told."""
+def _marks_of_mistake(diagnosis: Diagnosis, finding: Finding | None) -> set[Any]:
+    """Two diagnoses of one mistake have one of these in common."""
+    marks: set[Any] = set()
     stray = finding.stray if finding is not None else None
     if stray is not None and stray.via in ("parameter", "buffer") and placement.is_module(stray.owner):
-        return diagnosis.cause, id(stray.owner)  # one `.to()` moves all that a module has registered
+        marks.add((diagnosis.cause, id(stray.owner)))  # one `.to()` moves all that a module has registered
     origin = diagnosis.origin
-    if origin is None or diagnosis.culprit is None:
-        return None
-    where = (origin.cell, origin.file, origin.line)
-    if diagnosis.cause in _BY_LINE:
-        return diagnosis.cause, where
-    return diagnosis.cause, where, diagnosis.culprit.expression, diagnosis.culprit.device
+    if origin is not None and diagnosis.culprit is not None:
+        where = (diagnosis.cause, origin.cell, origin.file, origin.line)
+        by_line = diagnosis.cause in _BY_LINE
+        marks.add(where if by_line else (*where, diagnosis.culprit.expression, diagnosis.culprit.device))
+    return marks
 
 
 def _siblings(finding: Finding) -> Iterable[Any]:
