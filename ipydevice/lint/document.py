@@ -18,7 +18,7 @@ from ipydevice.diagnose.source import Source
 from ipydevice.input_error import InputError
 from ipydevice.notebook_files import FileCell, NotebookFile, is_notebook
 
-_MAGIC = re.compile(r"^(?P<indent>\s*)(?:[%!?]|\w+\s*=\s*[%!](?!=)|.*\?\s*$)")
+_MAGIC = re.compile(r"^(?P<indent>\s*)(?:[%!?]|\w+\s*=\s*[%!](?!=)|[^#\s].*\?\s*$)")
 _HELD = "pass  # ipydevice: line "
 _NOQA = re.compile(r"#\s*noqa(?::\s*(?P<ids>[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*))?", re.IGNORECASE)
 
@@ -106,7 +106,7 @@ class Document:
         """Lines with ``# noqa``: the ids named there, None for all."""
         found: dict[int, frozenset[str] | None] = {}
         for number, line in enumerate(self.source.lines, 1):
-            if "noqa" not in line:
+            if "noqa" not in line.lower():
                 continue
             said = _NOQA.search(line)
             if said is not None:
@@ -140,22 +140,27 @@ def _without_magics(source: str) -> tuple[list[str], dict[int, str]]:
         for number in range(len(lines) if foreign else first + 1):
             if number >= first:
                 held[number] = lines[number]
-    for number, line in _statements(lines):
-        if number not in held and _MAGIC.match(line) and not _is_python(lines):
-            held[number] = line
+    indents: dict[int, str] = {}
+    plain = _is_python(lines)
+    for number, begins in _statements(lines):
+        indents[number] = _indent(lines[begins])
+        if number not in held and not plain and _MAGIC.match(lines[begins]):
+            held[number] = lines[number]
     shown = [
-        f"{_indent(line)}{_HELD}{number}" if number in held else line.rstrip("\r") for number, line in enumerate(lines)
+        f"{indents[number]}{_HELD}{number}" if number in held else line.rstrip("\r")
+        for number, line in enumerate(lines)
     ]
     return shown, held
 
 
-def _statements(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Lines, and with each shell line that ends in a backslash those it goes on in."""
+def _statements(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """Each line's number, and that of the line it belongs to: a shell line that ends in a backslash goes on."""
+    begins = 0
     going_on = False
     for number, line in enumerate(lines):
-        begins = line.lstrip().startswith(("!", "%"))
-        yield number, f"!{line}" if going_on else line
-        going_on = (begins or going_on) and line.rstrip().endswith("\\")
+        begins = begins if going_on else number
+        yield number, begins
+        going_on = lines[begins].lstrip().startswith(("!", "%")) and line.rstrip().endswith("\\")
 
 
 def _is_python(lines: list[str]) -> bool:

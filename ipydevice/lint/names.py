@@ -135,7 +135,8 @@ class Names:
         if isinstance(node, ast.BinOp):
             return self.is_tensor(node.left, scope, depth + 1) or self.is_tensor(node.right, scope, depth + 1)
         if isinstance(node, ast.Name):
-            found = bindings.of_name(scope, node.id)
+            # `x = x.to(device)` says nothing about the first x.
+            found = [one for one in bindings.of_name(scope, node.id) if _root(one.value) != node.id]
             return bool(found) and all(
                 binding.how == "assignment"
                 and binding.part is None
@@ -145,18 +146,12 @@ class Names:
             )
         return False
 
-    def bound_before(self, name: str, node: ast.AST) -> bool:
-        """Whether a name is bound, in the document's own scope or the function around, above a node."""
-        line = getattr(node, "lineno", 0)
-        function = self.source.function(node)
-        while function is not None:
-            if name in bindings.parameters(function):
-                return True
-            if any(binding.line < line for binding in bindings.of_name(function, name)):
-                return True
-            function = self.source.function(function)
-        inside = self.source.function(node) is not None
-        return any(inside or binding.line < line for binding in bindings.of_name(self.tree, name))
+
+def _root(node: ast.expr | None) -> str:
+    """``x`` in ``x.view(3).to(device)``."""
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 _NO_MODULES = frozenset("Parameter ParameterList ParameterDict Module Buffer UninitializedParameter".split())
