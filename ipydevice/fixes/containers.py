@@ -42,6 +42,10 @@ def _containers(ctx: Context) -> Iterator[tuple[Any, str, Any]]:
     stray = ctx.stray
     if stray is None:
         return
+    if placement.is_module(stray.value):  # the module itself was moved, what its list holds was not
+        for name, held in list(attributes(stray.value).items()):
+            if type(held) in (list, tuple, dict) and classes.all_modules(held) and name[:1] != "_":
+                yield stray.value, name, held
     items = [stray.value, stray.owner]
     owners = [stray.owner, *_selves(ctx)]
     for owner in owners:
