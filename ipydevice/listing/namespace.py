@@ -19,7 +19,7 @@ from ipydevice.listing.layers import layers_of
 from ipydevice.listing.memory import HOSTS, Kept, memory_of, ways_to_free
 from ipydevice.listing.oddity import Oddity, fixes_of
 from ipydevice.listing.rows import quietly, row_of, surveys_of, torch_is_there
-from ipydevice.listing.survey import Many, Survey, survey
+from ipydevice.listing.survey import Many, One, Survey, survey
 from ipydevice.placement import FactReader
 
 MOST_ROWS = 100_000
@@ -82,21 +82,28 @@ def select(
         held: dict[Any, tuple[str, int]] = {}
         first: dict[Any, str] = {}
         oddities: list[tuple[str, list[Oddity]]] = []
+        unfiltered = wanted.all
         for found in shown:
             if device is not None and not any(_is_on(one, device) for one in found.devices):
                 continue
-            note = _shared(found, first)
-            held.update(found.memory)
-            said = [*odd.of_object(found, reader, name_of), *remarks.get(found.name, ())]
+            said = odd.of_object(found, reader, name_of)
+            if found.name in remarks:
+                said = [*said, *remarks[found.name]]
             if said:
                 oddities.append((found.name, said))
-            row = row_of(found, oddities=said, note=note)
-            if isinstance(found, Many):
-                if found.kind == "module" and len(found.registered) > 1:
-                    row = replace(row, layers=layers_of(found.value, reader))
-                rows += wanted.of(row, _opened(found, reader, name_of) if verbose else ())
-            elif wanted.takes(row):
-                rows.append(row)
+            if isinstance(found, One):  # there may be ten thousand of them
+                note = _shared(found, first)
+                identity, place = found.place
+                held[identity] = place
+                row = row_of(found, oddities=said, note=note)
+                if unfiltered or wanted.takes(row):
+                    rows.append(row)
+                continue
+            held.update(found.memory)
+            row = row_of(found, oddities=said)
+            if found.kind == "module" and len(found.registered) > 1:
+                row = replace(row, layers=layers_of(found.value, reader))
+            rows += wanted.of(row, _opened(found, reader, name_of) if verbose else ())
         memory = () if names or device or kind or odd_only else _memory(everything, kept, reader)
     if sort is not None:
         rows.sort(key=_KEYS[sort])
@@ -138,6 +145,11 @@ class _Wanted:
     device: str | None
     kind: str | None
     odd_only: bool
+
+    @property
+    def all(self) -> bool:
+        """Whether nothing narrows the table."""
+        return self.device is None and self.kind is None and not self.odd_only
 
     def takes(self, row: Row) -> bool:
         return (
@@ -190,14 +202,10 @@ def _is_on(device: str, wanted: str) -> bool:
     return any(one == wanted or one.partition(":")[0] == wanted for one in device.split(" + "))
 
 
-def _shared(found: Survey, first: dict[Any, str]) -> str:
+def _shared(found: One, first: dict[Any, str]) -> str:
     """With which earlier name a tensor shares its memory; the first of each memory is kept in `first`."""
-    if isinstance(found, Many):
-        return ""
-    known = first.setdefault(found.identity, found.name)
-    if known == found.name:
-        return ""
-    return f"shares storage with {known}"
+    known = first.setdefault(found.place[0], found.name)
+    return "" if known is found.name or known == found.name else f"shares storage with {known}"
 
 
 def _opened(found: Many, reader: FactReader, name_of: workspace.ParameterNames) -> Iterable[Row]:

@@ -24,7 +24,9 @@ _MOST_NAMED = 2  # tensors that one remark names
 def of_object(found: Survey, reader: FactReader, name_of: Callable[[Any], str]) -> list[Oddity]:
     """What is odd about an object of any kind; `name_of` knows how a parameter is reached, or says ""."""
     if isinstance(found, One):
-        remarks = [_of_gradients(found, reader)] if found.facts.requires_grad else []
+        if not found.facts.requires_grad:
+            return []
+        remarks = [_of_gradients(found, reader)]
     elif found.kind == "module":
         remarks = [_of_split(found, reader), _of_loose(found, reader), _of_gradients(found, reader)]
     elif found.kind == "optimizer":

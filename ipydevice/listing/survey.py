@@ -39,15 +39,16 @@ class One:
         return (self.value,)
 
     @property
-    def identity(self) -> Any:
-        """Of its memory; of the tensor itself where it has none of its own."""
+    def place(self) -> tuple[Any, tuple[str, int]]:
+        """Identity of its memory, or of itself where it has none of its own; device and bytes of that memory."""
         facts = self.facts
-        return ("tensor", id(self.value)) if facts.memory is None else facts.memory[0]
+        if facts.memory is None:
+            return ("tensor", id(self.value)), (facts.device, facts.bytes)
+        return facts.memory[0], (facts.device, facts.memory[1])
 
     @property
     def memory(self) -> Memory:
-        facts = self.facts
-        return {self.identity: (facts.device, facts.bytes if facts.memory is None else facts.memory[1])}
+        return dict((self.place,))
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ def best(work: Callable[[], Any], runs: int = RUNS) -> float:
 
 
 def best_of_each(works: list[Callable[[], Any]], runs: int = RUNS) -> list[float]:
-    """The same of several, by turns: the machine is shared, so time of this thread's own counts, and the least of it."""
+    """The same of several, by turns: the machine is shared, so the thread's own time counts, and the least of it."""
     times: list[list[float]] = [[] for _ in works]
     for _ in range(runs):
         for work, taken in zip(works, times, strict=True):
