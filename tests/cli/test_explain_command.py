@@ -1,0 +1,123 @@
+"""`ipydevice explain`: notebooks, logs, standard input, the catalogue."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ipydevice import postmortem
+from ipydevice.cli import main
+
+ROOT = Path(__file__).parents[2]
+CELLS = [
+    "import torch, ipydevice\nfrom torch import nn\nipydevice.virtual_gpus(1).enable()\ndevice = torch.device('cuda')",
+    "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(4, 2)\n"
+    "    def forward(self, x):\n        return self.fc(x)",
+    "net = Net()",
+    "x = torch.zeros(3, 4, device=device)\nnet(x)",
+]
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A notebook that nbclient has run, with its error in it."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
+    client = NotebookClient(book, allow_errors=True, kernel_name="python3", timeout=240)
+    client.execute()
+    path = tmp_path_factory.mktemp("executed") / "executed.ipynb"
+    nbformat.write(book, path)
+    return path
+
+
+def test_executed_notebook(executed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(executed), "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["cause"] == "model_not_moved"
+    assert told["culprit"]["device"] == "cpu"
+    assert told["other"]["expression"] == "x"
+    assert (told["failed"]["cell"], told["failed"]["line"]) == (2, 6)
+    assert told["confidence"] in ("likely", "guess")
+    assert told["fixes"][0]["edits"][0]["after"] == "net = Net().to(device)"
+
+
+def test_page(executed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(executed), "--html"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("<!doctype html>")
+    assert "self.fc" in page
+    assert "<script" not in page
+
+
+def test_standard_input_needs_no_torch() -> None:
+    text = (ROOT / "tests" / "text" / "pasted" / "colab.txt").read_text()
+    code = "import sys; sys.modules['torch'] = None\nfrom ipydevice.cli import main\nsys.exit(main(['explain', '-']))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], input=text, capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert "labels is on cpu, logits is on cuda:0" in run.stdout
+    assert "%devicefix" not in run.stdout  # there is no session to type it into
+
+
+def test_ranks_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(ROOT / "tests" / "text" / "pasted" / "torchrun.txt")]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("rank 0, rank 1:\n")
+    assert out.count("✗") == 1
+
+
+def test_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
+    from ipydevice.messages import catalogue
+
+    assert main(["explain", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [entry.id for entry in catalogue()]
+    assert all(entry.meaning in line for entry, line in zip(catalogue(), lines, strict=True))
+
+
+def test_no_device_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.log"
+    file.write_text(
+        'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    1 / 0\nZeroDivisionError: zero\n'
+    )
+    assert main(["explain", str(file)]) == 1
+    assert capsys.readouterr().err == f"no device error in {file} (it shows ZeroDivisionError)\n"
+
+
+def test_a_worker_s_error_alive_is_read_from_its_text() -> None:
+    """No frame of the user's is left in this process: those that the worker's text shows are used."""
+    text = (ROOT / "tests" / "text" / "pasted" / "dataparallel_replica.txt").read_text()
+    found = postmortem.begin(RuntimeError(text[text.index("Caught") :]))
+    assert found is not None
+    diagnosis = found.finish()
+    assert diagnosis.failed.source == "return torch.cdist(x, self.anchors)"
+    assert diagnosis.culprit is not None
+    assert diagnosis.culprit.expression == "self.anchors"
+    assert diagnosis.confidence == "guess"
+
+
+def test_through_a_pipe_that_closes() -> None:
+    run = subprocess.run(
+        f"{sys.executable} -m ipydevice explain --list | head -n 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert run.stdout.startswith("PT001")
+    assert "Traceback" not in run.stderr
+
+
+def test_stdin_that_is_empty(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert main(["explain", "-"]) == 2
+    assert capsys.readouterr().err == "ipydevice explain: standard input is empty\n"

@@ -1,0 +1,115 @@
+"""`ipydevice run` and `ipydevice.install()`: the panel below the traceback, and nothing else changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import sys
+import torch
+
+def step(x):
+    return x * torch.ones(3)
+
+print(sys.argv[1:], __name__, sys.path[0])
+step(torch.zeros(3, device="cuda:0"))
+"""
+INSTALLED = "import ipydevice\nipydevice.install()\nipydevice.virtual_gpus(1).enable()\n"
+
+
+def run(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+    )  # fmt: skip
+
+
+def test_panel_below_the_traceback(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    ended = run("-m", "ipydevice", "run", "--virtual", "1", "train.py", "--epochs", "3", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert ended.stdout == f"['--epochs', '3'] __main__ {tmp_path}\n"
+    traceback, _, panel = ended.stderr.partition("✗")
+    assert traceback.startswith('Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n')
+    assert traceback.rstrip().splitlines()[-1].startswith("RuntimeError: Expected all tensors")
+    assert "torch.ones(3) is on cpu, x is on cuda:0" in panel
+    assert "%devicefix" not in panel
+
+
+@pytest.mark.parametrize(("code", "said", "returned"), [
+    ("import sys; sys.exit(5)", "", 5), ("raise SystemExit('no data')", "no data\n", 1), ("print('fine')", "", 0),
+    ("1 / 0", "ZeroDivisionError", 1),
+])  # fmt: skip
+def test_exit_codes_are_passed_on(code: str, said: str, returned: int, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(code)
+    ended = run("-m", "ipydevice", "run", "a.py", cwd=tmp_path)
+    assert ended.returncode == returned
+    assert said in ended.stderr
+    assert "✗" not in ended.stderr
+
+
+def test_module(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__init__.py").write_text("")
+    (tmp_path / "pack" / "train.py").write_text("import sys\nprint(sys.argv[1:], __package__)")
+    ended = run("-m", "ipydevice", "run", "-m", "pack.train", "a", cwd=tmp_path)
+    assert ended.stdout == "['a'] pack\n"
+
+
+def test_installed_by_the_program(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(INSTALLED + PROGRAM)
+    ended = run("a.py", cwd=tmp_path)
+    assert ended.stderr.count("Traceback") == 1
+    assert "✗ torch.ones(3) is on cpu, x is on cuda:0" in ended.stderr
+
+
+def test_threads(tmp_path: Path) -> None:
+    thread = "import threading\nthreading.Thread(target=step, args=[torch.zeros(3, device='cuda:0')]).start()\n"
+    (tmp_path / "a.py").write_text(INSTALLED + PROGRAM[: PROGRAM.index("print(")] + thread)
+    ended = run("a.py", cwd=tmp_path)
+    assert "Exception in thread" in ended.stderr
+    assert "✗ torch.ones(3) is on cpu, x is on cuda:0" in ended.stderr
+    assert "ipydevice/virtual" not in ended.stderr
+
+
+def test_one_panel_for_all_ranks(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(INSTALLED + PROGRAM)
+    launcher = (
+        "import os, subprocess, sys\n"
+        "ranks = [subprocess.Popen([sys.executable, 'a.py'], env={**os.environ, 'RANK': str(r)}) for r in range(2)]\n"
+        "sys.exit(sum(rank.wait() for rank in ranks))"
+    )
+    ended = run("-c", launcher, cwd=tmp_path, TMPDIR=str(tmp_path))
+    lines = [line for line in ended.stderr.splitlines() if line.startswith("[rank ")]
+    assert len([line for line in lines if "✗" in line]) == 1
+    assert len([line for line in lines if "another rank of this machine shows it" in line]) == 1
+
+
+def test_a_program_that_ends_well_pays_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "import ipydevice, sys\nipydevice.install()\nprint('torch' in sys.modules, 'IPython' in sys.modules)"
+    )
+    assert run("a.py", cwd=tmp_path).stdout == "False False\n"
+
+
+def test_other_hooks_are_kept(tmp_path: Path) -> None:
+    code = """
+import sys, ipydevice
+from ipydevice import excepthooks
+def mine(*exc): print("mine", file=sys.stderr)
+sys.excepthook = mine
+ipydevice.install(); ipydevice.install()
+if "back" in sys.argv:
+    excepthooks.uninstall()
+    assert sys.excepthook is mine
+1 / 0
+"""
+    (tmp_path / "a.py").write_text(code)
+    for arguments in ([], ["back"]):
+        assert run("a.py", *arguments, cwd=tmp_path).stderr == "mine\n"
