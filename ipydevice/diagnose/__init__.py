@@ -16,6 +16,7 @@ from ipydevice.diagnose.describe import describe
 from ipydevice.diagnose.finding import Finding, Operand, Site, Step, Stray
 from ipydevice.diagnose.frames import Frame, Sources
 from ipydevice.diagnose.holders import Holder
+from ipydevice.diagnose.infer import with_index
 from ipydevice.diagnose.locate import store_statement
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
@@ -66,7 +67,8 @@ class Analysis:
         )
         choice = self.choice
         if choice.stray is None:
-            found.cause = "no_accelerator" if self.mismatch.kind == "availability" else "unknown"
+            if self.mismatch.kind == "availability":
+                found.cause, found.confidence = "no_accelerator", "certain"
             return found
         owners = holder_chain(choice.stray, self.tracer)
         found.stray = self._stray(choice.stray, owners)
@@ -88,7 +90,7 @@ class Analysis:
         if choice.other is not None and choice.other.device is not None:
             return choice.other.device
         left = [name for name in self.mismatch.devices if name != choice.stray.device]
-        return left[0] if left else None
+        return with_index(left[0]) if left else None
 
     def _stray(self, candidate: Candidate, owners: list[Holder]) -> Stray:
         holder = next((h for h in reversed(owners[:-1]) if not holders.is_container(h.value)), None)

@@ -3,13 +3,15 @@
 Attributes are read from ``__dict__``, ``_parameters``, ``_buffers`` and ``_modules`` and
 items from built-in containers, through the built-in types' own methods.  Whatever would
 call user code (a property, ``__getattr__``, an operator) is not evaluated: the answer is
-`MISSING`.
+`MISSING`.  Nor is a class asked by ``isinstance`` or ``type(o) in (...)``: the one runs a
+``__class__`` property, the other ``__eq__`` of a metaclass.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import collections
 import sys
 import types
 from collections import OrderedDict
@@ -17,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ipydevice import placement
-from ipydevice.placement.kinds import attributes
+from ipydevice.placement.kinds import attributes, class_dicts
 
 
 class _Missing:
@@ -26,6 +28,16 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
+
+
+def is_of(obj: object, *classes: type) -> bool:
+    """Whether the object's real class derives from one of these."""
+    return any(type.__subclasscheck__(cls, type(obj)) for cls in classes)
+
+
+def is_exactly(obj: object, *classes: type) -> bool:
+    """Whether the object's real class is one of these."""
+    return any(type(obj) is cls for cls in classes)
 
 
 class Scope:
@@ -76,10 +88,10 @@ def value(node: ast.AST | None, scope: Scope) -> Any:
             return tuple(parts) if isinstance(node, ast.Tuple) else parts
         case ast.Call(func=ast.Attribute(value=base_node, attr="values"), args=[], keywords=[]):
             base = value(base_node, scope)
-            return list(dict.values(base)) if type(base) in _DICTS else MISSING
+            return list(dict.values(base)) if is_exactly(base, *_DICTS) else MISSING
         case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner], keywords=[]):
             held = value(inner, scope)
-            return list(held) if type(held) in (list, tuple) else MISSING
+            return list(held) if is_exactly(held, list, tuple) else MISSING
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
             return -number
         case _:
@@ -88,7 +100,7 @@ def value(node: ast.AST | None, scope: Scope) -> Any:
 
 def attribute(obj: Any, name: str) -> Any:
     """`obj.name` where this runs no code of the user's."""
-    if isinstance(obj, types.ModuleType):  # exact reading: a lazy module's __getattr__ would import
+    if is_of(obj, types.ModuleType):  # exact reading: a lazy module's __getattr__ would import
         return types.ModuleType.__getattribute__(obj, "__dict__").get(name, MISSING)
     if placement.is_tensor(obj):
         return _tensor_attribute(obj, name)
@@ -97,12 +109,13 @@ def attribute(obj: Any, name: str) -> Any:
         return own[name]
     for table in ("_parameters", "_buffers", "_modules"):
         held: Any = own.get(table)
-        if type(held) in _DICTS and name in held:
+        if is_exactly(held, *_DICTS) and name in held:
             return held[name]
     return _class_attribute(obj, name)
 
 
 _DICTS: Final = (dict, OrderedDict)
+_tuplegetter: Final[type] = type(collections.namedtuple("_", "field").field)  # of C, it reads an item
 
 
 def _tensor_attribute(obj: Any, name: str) -> Any:
@@ -110,28 +123,28 @@ def _tensor_attribute(obj: Any, name: str) -> Any:
     if name in own:
         return own[name]
     torch = sys.modules["torch"]
-    if name in ("grad", "data") and type(obj) in (torch.Tensor, torch.nn.Parameter):
+    if name in ("grad", "data") and is_exactly(obj, torch.Tensor, torch.nn.Parameter):
         found = getattr(obj, name) if name == "data" or obj.is_leaf else None
         return MISSING if found is None else found
     return MISSING
 
 
 def _class_attribute(obj: Any, name: str) -> Any:
-    for cls in type(obj).__mro__:
-        if name not in cls.__dict__:
+    for space in class_dicts(type(obj)):
+        if name not in space:
             continue
-        found = cls.__dict__[name]
-        if isinstance(found, types.MemberDescriptorType):  # __slots__
+        found = space[name]
+        if is_exactly(found, types.MemberDescriptorType, _tuplegetter):  # __slots__, a named tuple's field
             try:
-                return found.__get__(obj, cls)
+                return found.__get__(obj)
             except AttributeError:
                 return MISSING
-        if isinstance(found, types.FunctionType):
+        if is_exactly(found, types.FunctionType):
             return types.MethodType(found, obj)
-        if isinstance(found, staticmethod):
+        if is_exactly(found, staticmethod):
             return found.__func__
-        if isinstance(found, (classmethod, property)) or hasattr(type(found), "__get__"):
-            return MISSING  # reading it would run code
+        if any("__get__" in of_class for of_class in class_dicts(type(found))):
+            return MISSING  # a property or the like: reading it would run code
         return found
     return MISSING
 
@@ -141,13 +154,12 @@ _PLAIN_KEYS: Final = (str, int, bool, float, type(None), bytes)
 
 def item(obj: Any, key: Any) -> Any:
     """`obj[key]` for built-in containers and torch's module and parameter containers."""
-    if not (type(key) in _PLAIN_KEYS or placement.is_tensor(key) or _is_plain_tuple(key)):
+    if not (is_exactly(key, *_PLAIN_KEYS) or placement.is_tensor(key) or _is_plain_tuple(key)):
         return MISSING
-    kinds = type(obj).__mro__
-    if dict in kinds:
+    if is_of(obj, dict):
         return dict.get(obj, key, MISSING) if not placement.is_tensor(key) else _by_identity(obj, key)
-    if list in kinds or tuple in kinds:
-        base: Any = list if list in kinds else tuple
+    if is_of(obj, list, tuple):
+        base: Any = list if is_of(obj, list) else tuple
         if type(key) is int and -base.__len__(obj) <= key < base.__len__(obj):
             return base.__getitem__(obj, key)
         return MISSING
@@ -155,7 +167,7 @@ def item(obj: Any, key: Any) -> Any:
     if placement.is_module(obj):
         for table in ("_modules", "_parameters", "_buffers"):
             held = own.get(table)
-            if type(held) not in _DICTS or not held:
+            if not is_exactly(held, *_DICTS) or not held:
                 continue
             if type(key) is int:
                 names = list(held)
@@ -165,7 +177,7 @@ def item(obj: Any, key: Any) -> Any:
                 return held[key]
         return MISSING
     inner: Any = own.get("data")  # UserDict, and BatchEncoding and its like after it
-    if type(inner) in _DICTS and type(key) is str:
+    if is_exactly(inner, *_DICTS) and type(key) is str:
         return inner.get(key, MISSING)
     return MISSING
 
@@ -178,4 +190,4 @@ def _by_identity(table: dict[Any, Any], key: Any) -> Any:
 
 
 def _is_plain_tuple(key: Any) -> bool:
-    return type(key) is tuple and all(type(part) in _PLAIN_KEYS for part in key)
+    return type(key) is tuple and all(is_exactly(part, *_PLAIN_KEYS) for part in key)

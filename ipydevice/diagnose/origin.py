@@ -43,7 +43,7 @@ class Tracer:
         here: Site | None = site
         while here is not None and len(steps) < LONGEST:
             step = self._step(here, stray_device)
-            if step is None or id(step.site.node) in seen:
+            if step is None or step.how == "import" or id(step.site.node) in seen:
                 break
             seen.add(id(step.site.node))
             steps.append(step)

@@ -185,6 +185,7 @@ def _loader(iterator: Any, frames: list[Frame], mismatch: Mismatch, tracer: Trac
     evidence = [f"`{frame.source.segment(node)}` was putting a batch together"]
     if mismatch.family == "generator":
         device = mismatch.argument_device or (mismatch.devices[-1] if mismatch.devices else None)
+        device = with_index(device) if device is not None else None
         return Choice(Candidate(frame, node, "value", device), None, [], [], evidence=evidence, margin=1.0)
     away = next((with_index(name) for name in mismatch.devices if name not in ("cpu", "meta")), None)
     for live in (held.get("_dataset"), held.get("_collate_fn")):

@@ -48,7 +48,7 @@ def weight(
         if HOST not in {other.device for other in everyone} and not names_its_card(
             candidate.source.segment(candidate.node), candidate.site, tracer
         ):
-            weight -= 3.0  # between two cards parameters are at home and activations travel
+            weight -= 4.0  # between two cards parameters are at home and activations travel
     elif not candidate.member:
         weight += _weight_of_history(candidate, tracer, facts)
         if HOST not in {other.device for other in everyone}:
