@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def main(paths: Sequence[str | os.PathLike[str]]) -> int:
     failed = 0
     for path in paths:
         try:
-            text = show.text(read(path))
+            text = show.text(_for_a_terminal(read(path)))
         except (OSError, ValueError) as error:
             failed = 1
             reason = f"{path}: {error.strerror}" if isinstance(error, OSError) and error.strerror else error
@@ -58,3 +59,9 @@ def main(paths: Sequence[str | os.PathLike[str]]) -> int:
             continue
         print(printable(text, sys.stdout))
     return failed
+
+
+def _for_a_terminal(found: Inventory) -> Inventory:
+    """Outside a notebook there is no `%devicefix`: what a fix would insert is told as code."""
+    notes = tuple(("instead", f"`{fix.setup}`") for fix in found.fixes)
+    return replace(found, notes=(*found.notes, *notes), fixes=())

@@ -19,6 +19,7 @@ from ipydevice.checkpoint.tensors import MOST_TENSORS, tensors_of
 
 MOST_HEADER = 512 * 2**20  # bytes of a pickle or header: beyond, it is no honest one
 _MAGIC = 0x1950A86A20F9469CFC6C  # torch/serialization.py, MAGIC_NUMBER of files before PyTorch 1.6
+_COUNT = 8  # bytes: in those files the number of elements stands before each storage
 # https://huggingface.co/docs/safetensors/index#format
 _SAFETENSORS = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32",
@@ -99,7 +100,7 @@ def _legacy(where: Path, file: IO[bytes]) -> Contents:
     keys = describe(file)
     contents.damage += [keys.damage] if keys.damage else []
     left = os.fstat(file.fileno()).st_size - file.tell()
-    wanted = sum(storage.bytes for storage in contents.storages)
+    wanted = sum(_COUNT + storage.bytes for storage in contents.storages)
     if not contents.damage and left < wanted:
         contents.damage.append(f"the file ends early: {left:,} of {wanted:,} bytes of data")
     return contents

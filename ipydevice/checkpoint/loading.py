@@ -73,8 +73,6 @@ def outlook(contents: Contents) -> Outlook:
         return Outlook(tuple(says))
     if refused and not dangers:
         says.append(("trust", f"if you trust the file, `{code}` runs the code that it names"))
-    elif not refused:
-        says.append(("instead", f"`{code}`"))
     return Outlook(tuple(says), "" if dangers else code)
 
 
@@ -154,7 +152,7 @@ def _of_safetensors(contents: Contents) -> Outlook:
 def _where(contents: Contents) -> str:
     counts = Counter(tensor.device for tensor in contents.tensors)
     if not counts:
-        return "works; there is no tensor in it"
+        return "works here; there is no tensor in it"
     places = ", ".join(f"{count:,} on {device}" for device, count in counts.most_common(_MOST_NAMED))
     return f"works here and puts {places}"
 

@@ -74,6 +74,8 @@ def _inside(visit: _Visit) -> Iterator[_Visit]:
 
 
 def _step(key: Any, *, dot: bool) -> str:
+    if isinstance(key, Held) and key.kind == "tuple":
+        key = tuple(key.items)
     return dotted(key) if dot and type(key) is str else bracketed(key)
 
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "lint": "find device mistakes in notebooks and programs before they run",
     "fix": "put the safe fixes for a notebook's stored errors into its cells",
     "run": "run a program; where it ends in a device error, explain it below the traceback",
+    "checkpoint": "tell what checkpoint files hold and what torch.load would do here, without loading them",
     "enable": "load ipydevice in every new IPython shell and notebook",
     "disable": "undo exactly what `enable` has written",
 }
