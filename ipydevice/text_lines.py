@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_TIME = re.compile(r"^\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]? ?(?:##\[\w+\])?")
 _OSC_LINK = re.compile(r"\x1b\]8;[^\x07\x1b]*(?:\x07|\x1b\\)")  # hyperlinks of terminals
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _VSCODE_LINK = re.compile(r"<a href='[^']*'>(.*?)</a>")  # VS Code writes them into a notebook's stored traceback
@@ -24,13 +25,25 @@ _PID = re.compile(r"pid[ =]+(?P<pid>\d+)", re.IGNORECASE)
 def plain(text: str) -> list[str]:
     """Lines without colours, links, boxes and quotation marks."""
     text = _VSCODE_LINK.sub(r"\1", _ANSI.sub("", _OSC_LINK.sub("", text))).replace("\r\n", "\n").replace("\r", "\n")
-    lines = [_unboxed(line) for line in text.split("\n")]
+    lines = [_unboxed(line) for line in _without_times(text.split("\n"))]
     starts = [line for line in lines if "Traceback (most recent call last)" in line]
     if starts and all(_QUOTED.match(line) for line in starts):
         lines = [_QUOTED.sub("", line, count=1) for line in lines]
+    indents = {line[: len(line) - len(line.lstrip())] for line in starts}
+    if len(indents) == 1 and not any(line.lstrip().startswith(("+", "|")) for line in starts):
+        (indent,) = indents  # of code in a post, or of a log
+        lines = [line.removeprefix(indent) for line in lines]
     if any("Exception Group Traceback" in line for line in starts):
         lines = [_GROUP.sub("", line, count=1) for line in lines]
     return [line.rstrip() for line in lines]
+
+
+def _without_times(lines: list[str]) -> list[str]:
+    """Without the time at the head of each line that CI services print, and their own marks behind it."""
+    said = [line for line in lines if line.strip()]
+    if not said or sum(_TIME.match(line) is not None for line in said) < 0.9 * len(said):
+        return lines
+    return [_TIME.sub("", line, count=1) for line in lines]
 
 
 def _unboxed(line: str) -> str:

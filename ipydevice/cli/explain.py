@@ -104,7 +104,9 @@ def _nothing(name: str, printed: list[PastedError]) -> str:
     where = "standard input" if name == "-" else name
     kinds = dict.fromkeys(error.type for error in printed if error.frames)
     seen = f" (it shows {', '.join(kinds)})" if kinds else ""
-    return f"no device error in {where}{seen}"
+    memory = any("out of memory" in error.message for error in printed)
+    hint = "; `%devices --sort bytes` in a notebook shows what holds the memory" if memory else ""
+    return f"no device error in {where}{seen}{hint}"
 
 
 def _print_catalogue(as_json: bool) -> int:

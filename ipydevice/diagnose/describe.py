@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from ipydevice import placement
 from ipydevice.diagnose.finding import Finding, Operand, Site, Stray
@@ -81,8 +82,18 @@ def _told(mismatch: Mismatch) -> str:
     if len(mismatch.devices) > 1:
         where = f" in {mismatch.op}" if mismatch.op else ""
         return f"tensors on {' and '.join(mismatch.devices)} meet{where}"
+    return _own_line(mismatch)
+
+
+def _own_line(mismatch: Mismatch) -> str:
+    """The first line of the message; of one that a worker's traceback stands in, the line that the worker raised."""
     lines = mismatch.text.strip().splitlines()
-    return lines[0] if lines else mismatch.family
+    if not lines:
+        return mismatch.family
+    if lines[0].startswith("Caught ") and mismatch.wrapped_in is not None:
+        said = next((line for line in reversed(lines) if re.match(r"[A-Za-z_][\w.]*: ", line)), lines[0])
+        return said.partition(": ")[2] or lines[0]
+    return lines[0]
 
 
 def _meant(mismatch: Mismatch) -> str:
@@ -111,8 +122,7 @@ def headline(finding: Finding) -> str:
     """``labels is on cpu, logits is on cuda:0``"""
     stray, other = finding.stray, finding.other
     if stray is None:
-        first = finding.mismatch.text.strip().splitlines()
-        return first[0] if first else finding.mismatch.family
+        return _own_line(finding.mismatch)
     mine = f"{stray.expression} is on {stray.device}"
     if finding.host_required:
         return f"{mine}, it has to be on {finding.target}"

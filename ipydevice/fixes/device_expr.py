@@ -142,7 +142,8 @@ def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, st
     if stray is not None and stray.site.source is site.source and stray.expression == name:
         return
     if other is not None and not other.known and other.expression == name and _beside(work, site, other.site):
-        yield _BY_NAME[1], f"{name}.device"  # told from a text: nothing lives, and this is what the stray met
+        # Told from a text: nothing lives, and this is what the stray met.
+        yield _BY_NAME[1], f"next({name}.parameters()).device" if other.kind == "module" else f"{name}.device"
         return
     function = next(iter(work.functions(site.source, site.node)), None)
     if function is None or not work.available(site, name):

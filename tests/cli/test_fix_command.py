@@ -183,7 +183,8 @@ def test_a_killed_process_leaves_the_old_file_or_the_new(tmp_path: Path) -> None
     old, new = b"o" * 5_000_000, b"n" * 5_000_000
     code = (
         "import pathlib, sys\nfrom ipydevice.notebook_files import write\nprint('ready', flush=True)\n"
-        f"file = pathlib.Path({str(file)!r})\nwhile True:\n    write(file, b'n' * 5_000_000)\n    write(file, b'o' * 5_000_000)"
+        f"file = pathlib.Path({str(file)!r})\n"
+        "while True:\n    write(file, b'n' * 5_000_000)\n    write(file, b'o' * 5_000_000)"
     )
     for wait in (0.0, 0.01, 0.03, 0.05, 0.08):
         write(file, old)
