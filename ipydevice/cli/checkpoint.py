@@ -1,4 +1,4 @@
-"""Tell what checkpoint files hold, without loading them: devices saved from, names, shapes, and what torch.load would do.
+"""Tell what checkpoint files hold, without loading them, and what torch.load would do with them on this machine.
 
 Nothing in a file is run, so a hostile one is listed safely. Reads files of torch.save, TorchScript, safetensors and
 the index of a sharded checkpoint.

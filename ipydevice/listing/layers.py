@@ -13,7 +13,7 @@ MOST_RUNS = 64  # changes of device: a strip of more says nothing
 
 
 def layers_of(root: Any, reader: FactReader) -> tuple[Layers, ...]:
-    """Runs of layers on one device; a layer is a module with parameters or buffers of its own.
+    """Runs of layers on one device; a layer is a module with tensors of its own.
 
     A layer whose own tensors are on several devices counts for each: "cpu + cuda:0".
     """
@@ -26,7 +26,7 @@ def layers_of(root: Any, reader: FactReader) -> tuple[Layers, ...]:
             runs.append(Layers(device, 1, path, path))
         if len(runs) > MOST_RUNS:
             return ()
-    return tuple(runs)
+    return tuple(runs) if len(runs) > 1 else ()
 
 
 def _layers(root: Any, reader: FactReader) -> Iterator[tuple[str, str]]:
@@ -41,7 +41,8 @@ def _layers(root: Any, reader: FactReader) -> Iterator[tuple[str, str]]:
         children: list[tuple[str, Any]] = []
         for member in placement.members(module):
             if member.via in ("parameter", "buffer"):
-                own.append(member.value)
+                if reader.facts(member.value).shape != ():  # a number may meet tensors of any device
+                    own.append(member.value)
             elif member.via == "module" and placement.is_module(member.value):
                 children.append((path + member.path, member.value))
         if own:

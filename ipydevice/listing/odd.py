@@ -6,6 +6,7 @@ stay without a word, so a tensor on another device counts only where the code co
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -62,17 +63,18 @@ def wants_split(module: Any) -> bool:
 
 
 def _of_split(found: Many, reader: FactReader) -> Oddity | None:
-    devices = found.registered
-    if len(devices) < 2 or has_device_map(found.value):
+    if len(found.registered) < 2 or has_device_map(found.value):
         return None
-    most = devices.most_common(1)[0][0]
-    if devices[META]:
+    if found.registered[META]:
         names = _names(found.value, lambda tensor: reader.device(tensor) == META)
         return Oddity(
             f"{names} still on meta: load the weights", copy=f"{found.name}.load_state_dict(weights, assign=True)"
         )
-    if wants_split(found.value):
+    # A number without dimensions, such as the count of an AveragedModel, may meet tensors of any device.
+    devices = Counter(reader.device(tensor) for tensor in found.inside.registered if reader.facts(tensor).shape != ())
+    if len(devices) < 2 or wants_split(found.value):
         return None
+    most = devices.most_common(1)[0][0]
     # A host device beside an accelerator is what was left behind, however many tensors it holds.
     stray = "cpu" if "cpu" in devices else devices.most_common()[-1][0]
     target = most if most != stray else next(device for device in devices if device != stray)
