@@ -78,7 +78,7 @@ def _seen_through(candidate: Candidate, tracer: Tracer, mismatch: Mismatch) -> C
     text = tracer.function_text(function)
     if text is None:
         return candidate
-    bound = {"self": function.__self__} if isinstance(function, MethodType) else {}
+    bound = {"self": function.__self__} if type(function) is MethodType else {}
     scope = Scope(bound, candidate.frame.frame.f_globals)
     wanted = [candidate.device] if candidate.device is not None else [d for d in mismatch.devices if d == HOST]
     for returned in bindings.returns(text[1]):

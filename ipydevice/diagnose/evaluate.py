@@ -104,6 +104,8 @@ def attribute(obj: Any, name: str) -> Any:
         return types.ModuleType.__getattribute__(obj, "__dict__").get(name, MISSING)
     if placement.is_tensor(obj):
         return _tensor_attribute(obj, name)
+    if is_of(obj, type):  # what its metaclass may add is not looked for
+        return _found_in(class_dicts(obj), None, name)
     own = attributes(obj)
     if name in own:
         return own[name]
@@ -111,11 +113,11 @@ def attribute(obj: Any, name: str) -> Any:
         held: Any = own.get(table)
         if is_exactly(held, *_DICTS) and name in held:
             return held[name]
-    return _class_attribute(obj, name)
+    return _found_in(class_dicts(type(obj)), obj, name)
 
 
 _DICTS: Final = (dict, OrderedDict)
-_tuplegetter: Final[type] = type(collections.namedtuple("_", "field").field)  # of C, it reads an item
+_tuplegetter: Final[type] = type(vars(collections.namedtuple("_", "field"))["field"])  # of C, it reads an item
 
 
 def _tensor_attribute(obj: Any, name: str) -> Any:
@@ -129,12 +131,17 @@ def _tensor_attribute(obj: Any, name: str) -> Any:
     return MISSING
 
 
-def _class_attribute(obj: Any, name: str) -> Any:
-    for space in class_dicts(type(obj)):
+def _found_in(spaces: list[Mapping[str, Any]], obj: Any, name: str) -> Any:
+    """The attribute that the namespaces of a class and its bases give an instance, or with None the class itself."""
+    for space in spaces:
         if name not in space:
             continue
         found = space[name]
-        if is_exactly(found, types.MemberDescriptorType, _tuplegetter):  # __slots__, a named tuple's field
+        if obj is None and is_exactly(found, types.FunctionType):
+            return found
+        if obj is not None and is_exactly(
+            found, types.MemberDescriptorType, _tuplegetter
+        ):  # __slots__, a named tuple's field
             try:
                 return found.__get__(obj)
             except AttributeError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING, Scope, value
+from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
 from ipydevice.placement.members import Via
 
 _LOOKED_AT = 20_000  # members looked at in one search: a bound by count, never by the clock
@@ -64,11 +64,11 @@ _LEAVES = (int, float, bool, str, bytes, complex, type(None), type(ast), type, t
 
 def is_container(live: Any) -> bool:
     """Whether an object is a mere container: its items belong to whoever holds it."""
-    return any(base in type(live).__mro__ for base in (dict, list, tuple, set, frozenset, deque))
+    return is_of(live, dict, list, tuple, set, frozenset, deque)
 
 
 def _may_hold(live: Any) -> bool:
-    return type(live) not in _LEAVES and not placement.is_tensor(live)
+    return not is_exactly(live, *_LEAVES) and not placement.is_tensor(live)
 
 
 def along(root: Any, text: str, member: str) -> list[Holder]:

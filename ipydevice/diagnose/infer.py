@@ -12,8 +12,8 @@ import types
 from typing import Any, Final
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING, Scope, value
-from ipydevice.placement.kinds import torch_class
+from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
+from ipydevice.placement.kinds import class_dicts, torch_class
 
 # Functions of torch that make a tensor from nothing: on the default device unless told otherwise.
 FACTORIES: Final = frozenset(
@@ -87,7 +87,7 @@ def device(node: ast.AST | None, scope: Scope) -> str | None:
     if live is not MISSING:
         if placement.is_tensor(live):
             return placement.device_of(live)
-        if type(live) in (list, tuple, dict) or placement.is_module(live):
+        if is_exactly(live, list, tuple, dict) or placement.is_module(live):
             held = placement.devices_of(live)
             return held[0] if len(held) == 1 else None
         return None
@@ -133,20 +133,31 @@ def call_name(node: ast.Call, scope: Scope) -> str:
         while isinstance(root, ast.Attribute):
             root = root.value
         return last if isinstance(root, ast.Name) and root.id in ("torch", "F", "th") else ""
-    owner = getattr(target, "__module__", None) if isinstance(target, _FUNCTIONS) else None
-    if isinstance(target, type):
-        return last if target.__module__.split(".")[0] == "torch" else ""
-    if owner is not None and owner.split(".")[0] in ("torch", "ipydevice"):
+    if is_of(target, type):
+        return last if home_of_class(target) == "torch" else ""
+    owner = getattr(target, "__module__", None) if is_exactly(target, *_FUNCTIONS) else None
+    if type(owner) is str and owner.split(".")[0] in ("torch", "ipydevice"):
         return last
     # builtins such as torch.cat have no __module__: they belong to torch when torch holds them by that name
     torch = sys.modules.get("torch")
-    if torch is None or not isinstance(target, _FUNCTIONS):
+    if torch is None or not is_exactly(target, *_FUNCTIONS):
         return ""
     name = getattr(target, "__name__", "")
     for holder in (torch, torch.nn.functional, torch._C._nn, torch.special, torch.linalg, torch.fft):
         if types.ModuleType.__getattribute__(holder, "__dict__").get(name) is target:
             return str(name)
     return ""
+
+
+def home_of_class(cls: type) -> str:
+    """The top-level package in which a class was made: "torch", "__main__"."""
+    module = class_dicts(cls)[0].get("__module__")
+    return module.partition(".")[0] if type(module) is str else "builtins"
+
+
+def _is_module_class(target: Any) -> bool:
+    module = torch_class("module")
+    return module is not None and is_of(target, type) and type.__subclasscheck__(module, target)
 
 
 _FUNCTIONS: Final = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
@@ -179,7 +190,7 @@ def _call_device(node: ast.Call, scope: Scope) -> str | None:
     if placement.is_module(target):
         held = placement.devices_of(target)
         return held[0] if len(held) == 1 else None
-    if isinstance(target, type) and torch_class("module") in type.mro(target):
+    if _is_module_class(target):
         explicit = keyword(node, "device")
         return with_index(device_name(value(explicit, scope)) or "") if explicit is not None else default_device()
     if name in LIKES or name:

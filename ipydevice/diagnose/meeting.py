@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -16,7 +17,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose import locate
-from ipydevice.diagnose.evaluate import MISSING, Scope, value
+from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.frames import Frame
 from ipydevice.diagnose.infer import FACTORIES, LIKES, VIEWS, call_name, device, moved_to
@@ -71,7 +72,7 @@ def candidates(frame: Frame, below: Frame | None) -> list[Candidate]:
     found: list[Candidate] = []
     called = value(node.func, frame.scope) if isinstance(node, ast.Call) else MISSING
     for expr, role in locate.operands(node):
-        if role == "receiver" and called is not MISSING and not inspect.ismethod(called):
+        if role == "receiver" and called is not MISSING and not is_exactly(called, types.MethodType):
             continue  # `self.teacher(x)` calls an object of its own: what else self holds took no part
         name, _ = given.get(expr, (role, None))
         found += _expand(frame, expr, role if role in ("callee", "receiver") else name, passed)
@@ -168,14 +169,14 @@ def _inside(frame: Frame, expr: ast.expr, role: str, live: Any) -> Iterator[Cand
     if placement.is_tensor(live):
         yield Candidate(frame, expr, role, placement.device_of(live), value=live, known=True)
         return
-    if inspect.isfunction(live) and role in ("callee", "receiver") and frame.source is not None:
+    if is_exactly(live, types.FunctionType) and role in ("callee", "receiver") and frame.source is not None:
         return  # its body is in a frame of its own, if it matters
-    if inspect.ismodule(live) or inspect.isclass(live) or inspect.isbuiltin(live):
+    if is_of(live, types.ModuleType, type, types.BuiltinFunctionType):
         return
     if is_a(live, "generator"):
         yield Candidate(frame, expr, role, str(live.device), value=live, known=True)
         return
-    subject = live.__self__ if inspect.ismethod(live) else live
+    subject = live.__self__ if is_exactly(live, types.MethodType) else live
     for inner in islice(placement.walk(subject, limit=INSIDE_LIMIT), INSIDE_LIMIT):
         if inner.attribute == "batch_sizes":
             continue  # of a PackedSequence: on the host by rule (torch/nn/utils/rnn.py)
@@ -207,7 +208,7 @@ def passed_values(node: ast.AST, frame: Frame, below: Frame) -> dict[ast.expr, t
     positional = list(names[: code.co_argcount])
     held = below.frame.f_locals
     bound = 1 if positional and positional[0] in ("self", "cls") else 0
-    if isinstance(value(call.func, frame.scope), type):  # __init__
+    if is_of(value(call.func, frame.scope), type):  # __init__
         bound = 1
     rest = held.get(names[code.co_argcount + code.co_kwonlyargcount], ()) if code.co_flags & inspect.CO_VARARGS else ()
     extra_at = code.co_argcount + code.co_kwonlyargcount + (1 if code.co_flags & inspect.CO_VARARGS else 0)
@@ -245,7 +246,7 @@ def library_operands(frames: list[Frame]) -> list[tuple[str, Any]]:
     for name, live in names:
         if placement.is_tensor(live):
             found.append((name, live))
-        elif type(live) in (list, tuple):
+        elif is_exactly(live, list, tuple):
             found += [(name, part) for part in live if placement.is_tensor(part)]
     return found
 
@@ -256,7 +257,7 @@ def _library_tensors(node: ast.AST | None, scope: Scope) -> Iterator[tuple[str, 
         name = expr.attr if isinstance(expr, ast.Attribute) else getattr(expr, "id", role)
         if placement.is_tensor(live):
             yield name, live
-        elif type(live) in (list, tuple):
+        elif is_exactly(live, list, tuple):
             yield from ((name, part) for part in live if placement.is_tensor(part))
 
 
