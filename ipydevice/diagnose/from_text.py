@@ -45,6 +45,10 @@ def analyse(mismatch: Mismatch, frames: Sequence[PastedFrame], history: CellHist
     if mismatch.kind == "availability":
         found.cause = "no_accelerator"
         return found
+    optimizer = _optimizer(last)
+    if optimizer is not None and HOST in mismatch.devices and reading.accelerator is not None:
+        _name_state(found, optimizer, reading)
+        return found
     found.operands = [meeting.operand for meeting in seen]
     _choose(found, seen, mismatch, reading)
     return found
@@ -97,6 +101,8 @@ _OPERATORS = {
 def _is_named(node: ast.AST, last: PrintedSite, mismatch: Mismatch, reading: Reading) -> bool:
     """Whether the frame below, or the message's op, is what this node calls."""
     op, below = (mismatch.op or "").strip("_"), last.below
+    if mismatch.family == "generator":
+        return isinstance(node, ast.Call) and any(keyword.arg == "generator" for keyword in node.keywords)
     if isinstance(node, ast.Call) and below in _CALLED:
         return not reading.is_library(node.func) and isinstance(node.func, (ast.Name, ast.Attribute, ast.Subscript))
     if isinstance(node, ast.Call):
@@ -180,13 +186,32 @@ def _choose(found: Finding, seen: list[_Meeting], mismatch: Mismatch, reading: R
         others, hosts = others[:1], others[1:]
         hosts[0].read = False
     _fill_by_elimination(hosts, others, seen, reading)
-    if hosts and not hosts[0].read and any(m.operand.role == "index" for m in others):
-        index = next(m for m in others if m.operand.role == "index")
-        _name(found, index, hosts[0], HOST, reading)  # a host table: its index is what can follow
+    index = next((m for m in others if m.operand.role == "index"), None)
+    if index is not None and hosts and (not hosts[0].read or reading.moves_result(index.site)):
+        _name(found, index, hosts[0], HOST, reading)  # of a table that belongs on the host
         return
     hosts.sort(key=lambda m: not m.read)
     target = others[0].operand.device if others else reading.accelerator
     _name(found, hosts[0] if hosts else None, others[0] if others else None, target, reading)
+
+
+def _optimizer(last: PrintedSite) -> Site | None:
+    """The optimizer whose step() failed inside of torch.optim."""
+    if "/optim/" not in last.below_file:
+        return None
+    for node in ast.walk(last.statement):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step":
+            return Site(last.source, node.func.value)
+    return None
+
+
+def _name_state(found: Finding, optimizer: Site, reading: Reading) -> None:
+    """Gradients are where their parameters are, so what a step finds elsewhere is the optimizer's own state."""
+    found.stray = Stray(optimizer, ".state", HOST, "optimizer", value=MISSING)
+    found.target = reading.accelerator
+    found.chain = reading.chain(optimizer, HOST, "optimizer")
+    found.cause = "optimizer_state"
+    found.evidence = reading.evidence(optimizer, None)
 
 
 def _wanted_on_host(seen: list[_Meeting], mismatch: Mismatch) -> _Meeting | None:

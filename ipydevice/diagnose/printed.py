@@ -25,6 +25,7 @@ class PrintedSite:
     node: ast.AST | None  # the expression that carets mark
     whole: bool  # the source is all of the cell or file, not just the lines printed
     below: str | None = None  # the function of the frame below, where that is a library's
+    below_file: str = ""  # and its file
 
 
 def sites(frames: Sequence[PastedFrame], history: CellHistory) -> list[PrintedSite]:
@@ -38,7 +39,8 @@ def sites(frames: Sequence[PastedFrame], history: CellHistory) -> list[PrintedSi
         below = frames[number + 1] if number + 1 < len(frames) else None
         site = _site(frame, history, sources)
         if site is not None:
-            site.below = below.function.rpartition(".")[2] if below is not None and not below.is_user else None
+            if below is not None and not below.is_user:
+                site.below, site.below_file = below.function.rpartition(".")[2], below.file.replace("\\", "/")
             found.append(site)
     return found
 

@@ -96,7 +96,7 @@ class Reading:
         for source in self.texts:
             for node in bindings.own_nodes(source.tree):
                 for name in _bound(node):
-                    found[name] = MISSING
+                    found.setdefault(name, MISSING)
                 if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
                     device = self._denoted(node.value)
                     if device is not None:
@@ -205,6 +205,13 @@ class Reading:
         """Where a call such as ``model.to(device)`` moves to, by its arguments alone; "" where they do not tell."""
         return self._moved(node, site, DEEPEST + 1)
 
+    def moves_result(self, site: Site) -> bool:
+        """Whether what is made of the expression at `site` is moved in the same statement: ``table[i].to(device)``."""
+        return any(
+            isinstance(up, ast.Call) and isinstance(up.func, ast.Attribute) and up.func.attr in ("to", "cuda")
+            for up in site.source.ancestors(site.node)
+        )
+
     def _moved(self, node: ast.Call, site: Site, depth: int) -> str | None:
         """Where ``x.to(...)`` and its like move to; "" where they move to a place that is not told."""
         if not isinstance(node.func, ast.Attribute):
@@ -303,26 +310,24 @@ class Reading:
         if role in roles:
             return roles[role]
         if is_module:
-            wanted = _HELD if role == "callee" else _GIVEN if role == "0" else frozenset[str]()
+            wanted = {"callee": _HELD, "0": _GIVEN, "1": frozenset({"hidden", "hx"})}.get(role, frozenset[str]())
             return next((roles[name] for name in roles if name in wanted), None)
-        order = self.mismatch.arguments
         if isinstance(node, ast.BinOp):
-            names = (
-                ("self", "mat1", "input") if role == "left" else ("other", "mat2", "vec", "vec2", "batch2", "tensor")
-            )
+            left = ("self", "mat1", "input")
+            names = left if role == "left" else ("other", "mat2", "vec", "vec2", "batch2", "tensor")
             return next((roles[name] for name in names if name in roles), None)
         if isinstance(node, ast.Call):
+            # Without an order of checks the roles are those of the call's own arguments, self first.
+            order = self.mismatch.arguments or tuple(sorted(roles, key=lambda name: name != "self"))
             method = isinstance(node.func, ast.Attribute) and not self.is_library(node.func)
             position = int(role) + method if role.isdigit() else 0 if role == "receiver" else -1
-            if not order and role.isdigit() and len(roles) >= 2:  # named in the order of the call's own arguments
-                order = tuple(roles)
-            return roles.get(order[position]) if 0 <= position < len(order) else None
-        return roles.get({"target": "self", "value": "self"}.get(role, role))
+            return roles.get(order[position]) if 0 <= position < len(order) and len(order) > 1 else None
+        return roles.get({"target": "self", "value": "self", "index": "indices"}.get(role, role))
 
     def cause(self, site: Site, kind: str, member: str) -> str | None:
         """Causes that the way the thing is made and kept tells alone."""
-        if kind == "generator":
-            return "generator_device"
+        if kind in ("generator", "optimizer"):
+            return "generator_device" if kind == "generator" else "optimizer_state"
         if kind == "module":
             if self.modules.in_plain_container(site):
                 return "module_in_plain_container"

@@ -19,6 +19,8 @@ _DICTS = (ast.Dict, ast.DictComp)
 
 def propose_from_text(finding: Finding) -> list[Fix]:
     """Ways to mend it, the best first; empty where the texts show none."""
+    if finding.stray is not None and finding.stray.kind == "optimizer":
+        return []  # which of its tensors, and whether the model moved before or after, only the live ones tell
     ctx = Context(finding)
     own = _OWN.get(finding.cause)
     found = [fix for proposal in (own(ctx) if own is not None else ()) for fix in ctx.fixes(proposal)]
