@@ -130,10 +130,14 @@ def _operands(node: ast.AST | None) -> Iterator[tuple[ast.expr, str]]:
             yield node.value, "value"
         case ast.For() | ast.AsyncFor() | ast.comprehension():
             yield node.iter, "value"
+        case ast.With() | ast.AsyncWith():
+            yield from ((part.context_expr, "value") for part in node.items)
         case ast.Await() | ast.Starred() | ast.NamedExpr():
             yield node.value, "value"
         case ast.Tuple() | ast.List():
             yield from ((part, "value") for part in node.elts)
+        case ast.Name():  # `if t:` and `for x in t:` report t alone since Python 3.12
+            yield node, "value"
 
 
 def _index_parts(node: ast.expr) -> Iterator[ast.expr]:
