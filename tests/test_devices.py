@@ -121,6 +121,17 @@ class TestOptions:
         loaded.ip.rl_next_input = None
         assert self.rows(loaded, "--odd") == []
 
+    @pytest.mark.parametrize(
+        ("line", "said"),
+        [
+            ("--odd", "nothing odd among 4 names with a device"),
+            ("--kind generator", "nothing of kind generator among 4 names"),
+            ("--device cuda:1", "nothing on cuda:1 among 4 names"),
+        ],
+    )
+    def test_nothing_is_left(self, loaded: Shell, line: str, said: str) -> None:
+        assert loaded.run(f"%devices {line}").text.startswith(said)
+
     def test_plain(self, loaded: Shell) -> None:
         assert loaded.run("%devices host --plain").text.startswith("1 name with a device\n")
 

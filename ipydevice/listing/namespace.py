@@ -115,7 +115,7 @@ def select(
     mends = list(islice(fixes_of(oddities), MOST_FIXES))
     return Inventory(
         tuple(rows[:MOST_ROWS]), totals, max(0, len(rows) - MOST_ROWS),
-        fixes=(*mends, *ways_to_free(memory)), memory=memory,
+        title="" if rows else wanted.none(len(everything)), fixes=(*mends, *ways_to_free(memory)), memory=memory,
     )  # fmt: skip
 
 
@@ -150,6 +150,14 @@ class _Wanted:
     def all(self) -> bool:
         """Whether nothing narrows the table."""
         return self.device is None and self.kind is None and not self.odd_only
+
+    def none(self, names: int) -> str:
+        """What to say where no row is left, or "" where there were no names at all."""
+        if not names or self.all:
+            return ""
+        what = ("nothing odd" if self.odd_only else "nothing") + (f" of kind {self.kind}" if self.kind else "")
+        on = f" on {self.device}" if self.device else ""
+        return f"{what}{on} among {names:,} name{'' if names == 1 else 's'} with a device"
 
     def takes(self, row: Row) -> bool:
         return (

@@ -97,3 +97,22 @@ def test_a_narrow_page_needs_no_sideways_scrolling(open_notebook):
     live.locator(".ipd-table > summary").click()
     assert live.evaluate("node => node.scrollWidth <= node.clientWidth")
     assert live.evaluate("node => node.getBoundingClientRect().right <= innerWidth")
+
+
+def test_a_fix_of_the_table_is_inserted_and_run(open_notebook):
+    setup = """%load_ext ipydevice
+import torch
+%devices --virtual 1
+net = torch.nn.Sequential(torch.nn.Linear(2, 2).cuda(), torch.nn.Linear(2, 2))"""
+    notebook = open_notebook([setup, "%devices", "%devices --odd --plain"])
+    notebook.run(0)
+    notebook.run(1)
+    live = notebook.live(1)
+    expect(live).to_be_visible()
+    expect(live.locator(".ipd-strip")).to_be_visible()
+    live.get_by_role("button", name="insert & run: `net.to('cuda:0')`").click()
+    expect(notebook.cells).to_have_count(4)
+    expect(notebook.cell(2).locator(".jp-InputPrompt")).to_have_text("[3]:")
+    assert notebook.source(2) == "net.to('cuda:0')"
+    notebook.run(3)
+    expect(notebook.cell(3).locator(".jp-OutputArea")).to_contain_text("nothing odd")
