@@ -30,7 +30,7 @@ def test_nothing_of_the_users_runs(index: int) -> None:
         found = [one.path for one in placement.walk(thing)]
         devices = placement.devices_of(thing)
         inside = len(list(placement.inside(thing)))
-        rows = list_namespace({"thing": thing}, cells=["thing(thing)\nthing.x"]).rows
+        rows = list_namespace({"thing": thing}, cells=["thing(thing)\nthing.x"], kept=[("output", "_", [thing])]).rows
         in_frame = frame_rows({"thing": thing}, "f()", True)
     assert COUNTER.ran == []
     assert all(type(path) is str for path in paths)
