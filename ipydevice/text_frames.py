@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ipydevice.text_lines import LONGEST
+
 
 @dataclass(frozen=True, slots=True)
 class PastedFrame:
@@ -75,6 +77,8 @@ _REACH = 60  # lines of one printed frame, at most
 def read(lines: list[str], number: int) -> Read | None:
     """The frame whose head is line `number`; None where it is something else."""
     line = lines[number]
+    if len(line) > LONGEST:
+        return None
     if (head := _PYTHON.match(line)) is not None:
         return _python(head, lines, number)
     if (head := _CELL.search(line) or _FILE.match(line)) is not None:

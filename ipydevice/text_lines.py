@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+LONGEST = 2000  # characters of a line that is looked at closely: no head of a frame is longer
 _TIME = re.compile(r"^\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]? ?(?:##\[\w+\])?")
 _OSC_LINK = re.compile(r"\x1b\]8;[^\x07\x1b]*(?:\x07|\x1b\\)")  # hyperlinks of terminals
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -48,6 +49,8 @@ def _without_times(lines: list[str]) -> list[str]:
 
 def _unboxed(line: str) -> str:
     """A line of rich's box as it would stand without the box."""
+    if len(line) > LONGEST or line.lstrip()[:1] not in "╭╰├┌└│":
+        return line
     border = _BORDER.match(line)
     if border is not None:
         return border["title"] if "Traceback" in border["title"] else ""
