@@ -78,7 +78,8 @@ class Analysis:
         found.owner_chain = self._owner_chain(owners)
         found.cause = classify(Facts(found, self.tracer, owners))
         found.confidence = "certain" if choice.margin >= 2.0 else "likely" if choice.margin >= 0.5 else "guess"
-        if self.mismatch.confidence == "reader" and found.confidence == "certain":
+        between_cards = "cpu" not in (found.stray.device, found.target)
+        if (self.mismatch.confidence == "reader" or between_cards) and found.confidence == "certain":
             found.confidence = "likely"
         return found
 

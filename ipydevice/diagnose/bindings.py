@@ -256,15 +256,22 @@ def calls(tree: ast.AST, name: str) -> list[ast.Call]:
 def latest(found: list[Binding], source: Source, use: ast.AST) -> Binding | None:
     """The binding in force where `use` stands: the last one above it, or in a loop around both the last of all."""
     around = [use, *source.ancestors(use)]
-    line = getattr(use, "lineno", 0)
     above = [
         binding
         for binding in found
-        if (binding.node not in around and binding.line <= line)
-        or (binding.how in ("loop", "with") and binding.node in around and use is not binding.value)
+        if (binding.node not in around and _is_above(binding, use))
+        or (binding.how in ("loop", "with") and binding.node in around and binding.value not in around)
     ]
     if above:
         return above[-1]
     loops = [node for node in around if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
     later = [binding for binding in found if any(loop in source.ancestors(binding.node) for loop in loops)]
     return later[-1] if later else None
+
+
+def _is_above(binding: Binding, use: ast.AST) -> bool:
+    """Whether it comes first in the text; in one line ``x = 1; y = x; x = 2`` the columns tell."""
+    line = getattr(use, "lineno", 0)
+    if binding.line != line or isinstance(binding.node, (ast.NamedExpr, ast.comprehension)):
+        return binding.line <= line
+    return binding.node.col_offset <= getattr(use, "col_offset", 0)

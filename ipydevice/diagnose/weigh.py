@@ -31,6 +31,11 @@ def weight(
         return 10.0, [f"{name} is on meta: it has a shape and no data"]
     if device == HOST and any(other.device not in (HOST, "meta") for other in everyone):
         weight += 2.0
+    between_cards = HOST not in {other.device for other in everyone}
+    if between_cards and candidate.via in ("parameter", "buffer"):
+        if _is_on_named_card(candidate, tracer):
+            return 2.0, [f"the code puts {name} on {device}, a card that it names as a constant"]
+        return -4.0, []  # parameters are at home and activations travel
     if mismatch.family == "indexing" and candidate.role == "index":
         return weight + 3.0, [f"{name} is the index, on {device}; {_BY_RULE}"]
     if candidate.role == "index":
@@ -45,13 +50,9 @@ def weight(
         facts.append(f"{name} is optimizer state on {device}")
     elif candidate.via in ("parameter", "buffer"):
         weight += _weight_of_registered(candidate)
-        if HOST not in {other.device for other in everyone} and not names_its_card(
-            candidate.source.segment(candidate.node), candidate.site, tracer
-        ):
-            weight -= 4.0  # between two cards parameters are at home and activations travel
     elif not candidate.member:
         weight += _weight_of_history(candidate, tracer, facts)
-        if HOST not in {other.device for other in everyone}:
+        if between_cards:
             weight -= _when_made(candidate, tracer) / 1000  # the flow is where the latest value is
     return weight, facts
 
@@ -158,7 +159,8 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
 
 def names_its_card(text: str, site: Site, tracer: Tracer) -> bool:
     """Whether the code moves the module of this text, or what it belongs to, to a card that it names as a constant."""
-    chain = tracer.trace(site)
+    node = site.node if isinstance(site.node, ast.expr) and site.source.segment(site.node) == text else None
+    chain = tracer.trace(site if node is not None else Site(site.source, ast.Name(text, ast.Load()), None))
     exprs = [step.value for step in chain if step.value is not None]
     calls = [node for expr in exprs for node in ast.walk(expr) if isinstance(node, ast.Call)]
     root = text.split(".")[0].split("[")[0]
@@ -167,6 +169,14 @@ def names_its_card(text: str, site: Site, tracer: Tracer) -> bool:
         calls.append(moved.node)
     moves = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda", "xpu")]
     return bool(moves) and is_literal_device(moves[-1])
+
+
+def _is_on_named_card(candidate: Candidate, tracer: Tracer) -> bool:
+    """Of the module itself, or of the model in the workspace that it is a part of."""
+    if names_its_card(candidate.source.segment(candidate.node), candidate.site, tracer):
+        return True
+    chain = holders.find(candidate.value, tracer.namespace.items())
+    return bool(chain) and names_its_card(chain[0].path, candidate.site, tracer)
 
 
 def _when_made(candidate: Candidate, tracer: Tracer) -> int:

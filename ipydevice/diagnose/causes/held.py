@@ -172,8 +172,13 @@ def kept_by_object(facts: Facts) -> str | None:
         return "module_added_after_move" if _added_after_move(facts) else "model_not_moved"
     if _discards_its_move(owner.value, attribute, facts):
         return "to_result_discarded"
-    if not placement.is_module(owner.value) and _is_partly_moved(owner.value, facts):
-        return "nested_batch_partly_moved"
+    if not placement.is_module(owner.value) and not type(owner.value).__module__.startswith("torch."):
+        if _is_partly_moved(owner.value, facts):
+            return "nested_batch_partly_moved"
+        if any("to" in cls.__dict__ for cls in type(owner.value).__mro__) and not facts.stray.expression.startswith(
+            "self"
+        ):
+            return "input_not_moved"  # it could have been moved as a whole
     setter = next((step for step in facts.finding.chain if step.how in ("attribute", "item")), None)
     method = setter.site.source.function(setter.site.node) if setter is not None else None
     if facts.finding.mismatch.family == "rnn" or HIDDEN.search(attribute):
@@ -225,9 +230,7 @@ def _computes_from_inputs(setter: Step, method: Any) -> bool:
         if here is None:
             return False
         used = {node.id for node in ast.walk(here) if isinstance(node, ast.Name)}
-        tensor_calls = [
-            n for n in ast.walk(here) if isinstance(n, ast.Call) and ast.unparse(n.func).startswith("self.")
-        ]
+        tensor_calls = [n for n in ast.walk(here) if isinstance(n, ast.Call) and _is_attribute_of_self(n.func)]
         if tensor_calls and used & names:
             return True
         bound = [
@@ -235,6 +238,10 @@ def _computes_from_inputs(setter: Step, method: Any) -> bool:
         ]
         here = bound[-1].value if bound else None
     return False
+
+
+def _is_attribute_of_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def _discards_its_move(owner: Any, attribute: str, facts: Facts) -> bool:

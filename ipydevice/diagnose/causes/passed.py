@@ -106,7 +106,10 @@ def hardcoded(facts: Facts) -> str | None:
 
 def named_card(facts: Facts) -> str | None:
     """Between two cards a device that the code names is a mistake before anything else is."""
-    return hardcoded(facts) if HOST not in (facts.device, facts.finding.target) else None
+    if facts.stray is None or HOST in (facts.device, facts.finding.target):
+        return None
+    modules = (placement.is_module(value(call.func, facts.tracer.scope(site))) for call, site in facts.calls())
+    return None if any(modules) else hardcoded(facts)  # what comes out of a module is where that is
 
 
 def _is_constant(given: ast.expr, site: Site, facts: Facts) -> bool:
