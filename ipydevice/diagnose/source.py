@@ -81,10 +81,26 @@ class Source:
 
     def segment(self, node: ast.AST) -> str:
         """The node as the user wrote it, several lines joined by one blank."""
-        text = ast.get_source_segment(self.text, node)
+        text = self._between(node)
         if text is None:
             text = ast.unparse(node)
         return " ".join(line.strip() for line in text.splitlines())
+
+    @cached_property
+    def _encoded_lines(self) -> list[bytes]:
+        """Lines as the parser counts them, a form feed being none, in the bytes that its columns count."""
+        return [line.encode() for line in self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+
+    def _between(self, node: ast.AST) -> str | None:
+        """As ast.get_source_segment, which splits the whole text anew for each node."""
+        first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+        if first is None or last is None or not 0 < first <= last <= len(self._encoded_lines):
+            return None
+        start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None)
+        lines = self._encoded_lines[first - 1 : last]
+        lines[-1] = lines[-1][:end]
+        lines[0] = lines[0][start:]
+        return b"\n".join(lines).decode(errors="replace")
 
     def column(self, line: int, utf8_offset: int) -> int:
         """The character column for one of ast's offsets, which count UTF-8 bytes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -193,8 +194,8 @@ def _devices(edits: list[Edit]) -> list[str]:
     """Device literals that the edits bring in."""
     found = []
     for edit in edits:
-        for line in difflib.ndiff(edit.before.splitlines(), edit.after.splitlines()):
-            if line.startswith("+ ") and any(f"{q}{kind}" in line for q in "\"'" for kind in ("cuda:", "mps", "xpu:")):
+        for line in Counter(edit.after.splitlines()) - Counter(edit.before.splitlines()):
+            if any(f"{q}{kind}" in line for q in "\"'" for kind in ("cuda:", "mps", "xpu:")):
                 found.append('"')
     return found
 

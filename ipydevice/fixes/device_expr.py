@@ -83,9 +83,17 @@ def _candidates(work: Workspace, site: Site, avoid: frozenset[str]) -> Iterator[
         elif placement.is_module(live):
             if name == "self" and not work.is_local(site, "self"):
                 continue
-            yield from ((rank + r, code) for r, code in _of_module(work, name, live))
+            yield from ((rank + r, code) for r, code in _told(work, name, live))
         else:
             yield from ((rank + r, code) for r, code in _of_object(work, name, live))
+
+
+def _told(work: Workspace, name: str, live: Any) -> list[tuple[float, str]]:
+    """What a module tells; asked once, for large ones take long."""
+    found = work.devices_told.get((name, id(live)))
+    if found is None:
+        found = work.devices_told[name, id(live)] = list(_of_module(work, name, live))
+    return found
 
 
 def _from_moves(work: Workspace, site: Site) -> Iterator[tuple[float, str]]:

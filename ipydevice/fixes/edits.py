@@ -8,11 +8,14 @@ nothing but the intended change can happen, whatever the formatting.
 from __future__ import annotations
 
 import ast
+import contextlib
+import itertools
 import tokenize
 from collections.abc import Callable
 
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Edit
+from ipydevice.fixes.names import same
 from ipydevice.fixes.texts import (
     Alignment,
     ImpossibleError,
@@ -37,6 +40,7 @@ class Draft:
         self._lines = split_lines(source.text)
         self._changes: list[Span | NewLines] = []
         self._grafts: list[Callable[[_Copy], None]] = []
+        self._nodes: list[ast.AST] = []  # what the grafts ask the copy for
         self._failed = False
 
     def __bool__(self) -> bool:
@@ -91,7 +95,7 @@ class Draft:
             assert isinstance(target, ast.Call)
             target.keywords.append(new)
 
-        self._grafts.append(graft)
+        self._add(call, graft)
         return self
 
     # -- statements -------------------------------------------------------------------
@@ -137,7 +141,7 @@ class Draft:
             body, index = tree.block(statement)
             body[index : index + 1] = new
 
-        self._grafts.append(graft)
+        self._add(statement, graft)
         return self
 
     def remove(self, statement: ast.stmt) -> Draft:
@@ -153,7 +157,7 @@ class Draft:
             body, index = tree.block(statement)
             del body[index]
 
-        self._grafts.append(graft)
+        self._add(statement, graft)
         return self
 
     def top_of(self, block: list[ast.stmt], code: str) -> Draft:
@@ -195,11 +199,12 @@ class Draft:
         if text is None:
             return None
         try:
-            tree = _Copy(self.source.tree, self.source.text)
+            tree = _Copy(self.source)
+            tree.know(self._nodes)
             for graft in self._grafts:
                 graft(tree)
             compile(text, "<fix>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-            if ast.dump(ast.parse(text)) != ast.dump(tree.root):
+            if not same(ast.parse(text), tree.root):
                 return None
             raw = split_lines(self.source.raw)
             place = Alignment(self._lines, raw, self.source.shift)
@@ -307,13 +312,17 @@ class Draft:
 
     # -- tree -------------------------------------------------------------------------
 
+    def _add(self, node: ast.AST, graft: Callable[[_Copy], None]) -> None:
+        self._nodes.append(node)
+        self._grafts.append(graft)
+
     def _graft_expression(self, node: ast.expr, make: Callable[[ast.expr], ast.expr]) -> None:
         def graft(tree: _Copy) -> None:
             old = tree.of(node)
             assert isinstance(old, ast.expr)
             tree.swap(node, make(old))
 
-        self._grafts.append(graft)
+        self._add(node, graft)
 
     def _graft_statement(self, statement: ast.stmt, code: str, *, below: bool) -> None:
         new = _statements(code)
@@ -323,56 +332,78 @@ class Draft:
             at = index + 1 if below else index
             body[at:at] = new
 
-        self._grafts.append(graft)
+        self._add(statement, graft)
 
 
 class _Copy:
     """A copy of a tree in which the original's nodes can be found and exchanged."""
 
-    def __init__(self, tree: ast.Module, text: str) -> None:
+    def __init__(self, source: Source) -> None:
         # Parsed again, not deep-copied: all trees share one ast.Load, on which executing (behind IPython's
         # tracebacks) sets `parent`, and a deep copy would follow it through the sources of half of torch.
-        self.root = ast.parse(text)
-        self._twin = dict(zip(ast.walk(tree), ast.walk(self.root), strict=True))
+        self._source = source
+        self.root = ast.parse(source.text)
+        self._twins: dict[ast.AST, ast.AST] = {source.tree: self.root}
+
+    def know(self, nodes: list[ast.AST]) -> None:
+        """Find the twins of these nodes, while the copy still has the original's shape."""
+        for node in nodes:
+            self._know(node)
+
+    def _know(self, node: ast.AST) -> ast.AST:
+        twin = self._twins.get(node)
+        if twin is None:
+            parent = self._source.parent(node)
+            if parent is None:
+                raise ImpossibleError
+            name, index = _place(parent, node)
+            held = getattr(self._know(parent), name)
+            twin = self._twins[node] = held if index is None else held[index]
+        return twin
 
     def of(self, node: ast.AST) -> ast.AST:
-        if node not in self._twin:
-            raise ImpossibleError
-        return self._twin[node]
-
-    def _holder(self, node: ast.AST) -> tuple[ast.AST, str, int | None]:
-        for parent in ast.walk(self.root):
-            for name, value in ast.iter_fields(parent):
-                if value is node:
-                    return parent, name, None
-                if isinstance(value, list):
-                    for index, item in enumerate(value):
-                        if item is node:
-                            return parent, name, index
-        raise ImpossibleError
+        return self._twins[node]
 
     def swap(self, node: ast.AST, new: ast.AST) -> None:
         # `new` may hold the old node already; look for its holder outside of it.
         inside = set(map(id, ast.walk(new)))
-        old = self.of(node)
-        for parent in ast.walk(self.root):
-            if id(parent) in inside and parent is not self.root:
+        old, parent = self.of(node), self._source.parent(node)
+        near = [self._twins[parent]] if parent is not None else []
+        for holder in itertools.chain(near, ast.walk(self.root)):
+            if id(holder) in inside and holder is not self.root:
                 continue
-            for name, value in ast.iter_fields(parent):
-                if value is old:
-                    setattr(parent, name, new)
-                    return
-                if isinstance(value, list) and any(item is old for item in value):
-                    value[[item is old for item in value].index(True)] = new
-                    return
+            with contextlib.suppress(ImpossibleError):
+                name, index = _place(holder, old)
+                if index is None:
+                    setattr(holder, name, new)
+                else:
+                    getattr(holder, name)[index] = new
+                return
         raise ImpossibleError
 
     def block(self, statement: ast.stmt) -> tuple[list[ast.stmt], int]:
-        parent, name, index = self._holder(self.of(statement))
+        parent = self._source.parent(statement)
+        if parent is None:
+            raise ImpossibleError
+        # What holds statements is a statement itself, or one of its parts, and these are never exchanged.
+        holder = self._twins[parent]
+        name, index = _place(holder, self.of(statement))
         if index is None:
             raise ImpossibleError
-        body: list[ast.stmt] = getattr(parent, name)
+        body: list[ast.stmt] = getattr(holder, name)
         return body, index
+
+
+def _place(holder: ast.AST, node: ast.AST) -> tuple[str, int | None]:
+    """The field of `holder` that has this very node, and where in it if it is a list."""
+    for name, value in ast.iter_fields(holder):
+        if value is node:
+            return name, None
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                if item is node:
+                    return name, index
+    raise ImpossibleError
 
 
 def _expression(code: str) -> ast.expr:

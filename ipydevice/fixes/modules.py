@@ -13,7 +13,7 @@ from ipydevice.diagnose.infer import FACTORIES, call_name
 from ipydevice.fixes import bindings, classes, phrases
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.factories import fresh
-from ipydevice.fixes.names import bound, last_name, own_nodes, root
+from ipydevice.fixes.names import bound, last_name, root
 from ipydevice.fixes.workspace import outermost_loop
 
 # -- a whole module on the wrong device -------------------------------------------------------
@@ -47,7 +47,7 @@ def _is_sent_home(ctx: Context) -> bool:
         return False
     for cell in ctx.work.order:
         own = ctx.work.effects(cell)
-        for node in own_nodes(own.tree.body):
+        for node in own.nodes:
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
                 continue
             given = [a.id for a in node.args if isinstance(a, ast.Name)]

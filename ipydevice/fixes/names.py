@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
+from weakref import WeakKeyDictionary
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -144,28 +145,49 @@ REPEATS_BADLY = {
 
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes that run as part of `nodes`: a nested function's decorators and defaults, not its body."""
-    for node in nodes:
+    stack = list(nodes)[::-1]
+    while stack:
+        node = stack.pop()
         yield node
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from own_nodes([*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)])
+            stack += [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)][::-1]
         elif isinstance(node, ast.Lambda):
-            yield from own_nodes([*node.args.defaults, *filter(None, node.args.kw_defaults)])
-        else:
-            yield from own_nodes(ast.iter_child_nodes(node))
+            stack += [*node.args.defaults, *filter(None, node.args.kw_defaults)][::-1]
+        elif not isinstance(node, (ast.Name, ast.Constant)):
+            stack += list(ast.iter_child_nodes(node))[::-1]
+
+
+def _once_a_node(answer: Callable[[ast.AST], set[str]]) -> Callable[[ast.AST], set[str]]:
+    """The answer is asked for again and again, and holds as long as the node lives: kept weakly, and only strings."""
+    kept: WeakKeyDictionary[ast.AST, set[str]] = WeakKeyDictionary()
+
+    @wraps(answer)
+    def asked(node: ast.AST) -> set[str]:
+        found = kept.get(node)
+        if found is None:
+            found = kept[node] = answer(node)
+        return set(found)
+
+    return asked
 
 
 def bound(nodes: Iterable[ast.AST]) -> set[str]:
     """Names that running `nodes` binds in their own scope."""
+    return set().union(*(_bound(node) for node in nodes))
+
+
+@_once_a_node
+def _bound(top: ast.AST) -> set[str]:
     found: set[str] = set()
-    nodes = list(nodes)
     inner: set[int] = set()
-    for node in own_nodes(nodes):
+    nodes = list(own_nodes([top]))
+    for node in nodes:
         if isinstance(node, _COMPREHENSIONS):
             for generator in node.generators:
                 inner |= {id(n) for n in ast.walk(generator.target)}
         elif isinstance(node, ast.ClassDef):
             inner |= {id(n) for n in own_nodes(node.body)} - {id(node)}
-    for node in own_nodes(nodes):
+    for node in nodes:
         if id(node) in inner:
             continue
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -185,7 +207,12 @@ def bound(nodes: Iterable[ast.AST]) -> set[str]:
 
 def read(nodes: Iterable[ast.AST]) -> set[str]:
     """Names that running `nodes` reads, nested functions' bodies left out."""
-    return {n.id for n in own_nodes(nodes) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return set().union(*(_read(node) for node in nodes))
+
+
+@_once_a_node
+def _read(node: ast.AST) -> set[str]:
+    return {n.id for n in own_nodes([node]) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
 def parameters(function: ast.AST) -> list[str]:
@@ -197,6 +224,7 @@ def parameters(function: ast.AST) -> list[str]:
     return [a.arg for a in every]
 
 
+@_once_a_node
 def free(function: ast.AST) -> set[str]:
     """Names of the outer scope that a function, lambda or class body reads when it runs, however deep."""
     body: list[ast.AST]
@@ -206,10 +234,31 @@ def free(function: ast.AST) -> set[str]:
         body = list(function.body)
     else:
         return set()
-    inner = {n for node in own_nodes(body) if isinstance(node, _SCOPES) for n in free(node)}
-    declared = {n for node in own_nodes(body) if isinstance(node, (ast.Global, ast.Nonlocal)) for n in node.names}
+    nodes = list(own_nodes(body))
+    inner = {n for node in nodes if isinstance(node, _SCOPES) for n in free(node)}
+    declared = {n for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for n in node.names}
     local = set() if isinstance(function, ast.ClassDef) else (bound(body) | set(parameters(function))) - declared
     return (read(body) | inner) - local
+
+
+def same(one: ast.AST, other: ast.AST) -> bool:
+    """Are two trees equal but for positions?  As ast.dump of both tells, in a fraction of its time."""
+    pairs: list[tuple[object, object]] = [(one, other)]
+    while pairs:
+        left, right = pairs.pop()
+        if left is right:
+            continue
+        if type(left) is not type(right):
+            return False
+        if isinstance(left, ast.AST):
+            pairs += [(getattr(left, name, None), getattr(right, name, None)) for name in left._fields]
+        elif isinstance(left, list) and isinstance(right, list):
+            if len(left) != len(right):
+                return False
+            pairs += zip(left, right, strict=True)
+        elif repr(left) != repr(right):  # 0.0 and -0.0 are equal, nan is not
+            return False
+    return True
 
 
 def root(node: ast.AST) -> str | None:
@@ -248,7 +297,7 @@ class Effects:
     definitions: dict[str, ast.AST] = field(default_factory=dict)  # def and class statements by name
 
     def __post_init__(self) -> None:
-        for node in own_nodes(self.tree.body):
+        for node in self.nodes:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 self.definitions.setdefault(node.name, node)
             elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
@@ -257,13 +306,18 @@ class Effects:
                         self.definitions.setdefault(target.id, node.value)
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """What runs with the cell, the bodies of its functions left out."""
+        return list(own_nodes(self.tree.body))
+
+    @cached_property
     def binds(self) -> set[str]:
         return bound(self.tree.body)
 
     @cached_property
     def reads(self) -> set[str]:
         """Read while the cell runs, without what its functions read when called."""
-        classes = {n for node in own_nodes(self.tree.body) if isinstance(node, ast.ClassDef) for n in read(node.body)}
+        classes = {n for node in self.nodes if isinstance(node, ast.ClassDef) for n in read(node.body)}
         return read(self.tree.body) | classes
 
     @cached_property
@@ -284,7 +338,7 @@ class Effects:
     def changes(self) -> set[str]:
         """Names whose objects the cell may change in place."""
         found: set[str] = set()
-        for node in own_nodes(self.tree.body):
+        for node in self.nodes:
             names: list[str | None] = []
             if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
                 names = [root(node)]
@@ -306,7 +360,7 @@ class Effects:
     def unsafe(self) -> list[tuple[str, str, ast.Call | ast.AugAssign]]:
         """(name, method, call) that must not be repeated on the same object."""
         found: list[tuple[str, str, ast.Call | ast.AugAssign]] = []
-        for node in own_nodes(self.tree.body):
+        for node in self.nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in REPEATS_BADLY:
                 name = root(node.func.value)
                 if name:

@@ -17,7 +17,7 @@ from ipydevice import placement
 from ipydevice.cells import Cell
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Rerun
-from ipydevice.fixes.names import REPEATS_BADLY, Effects, free, last_name, own_nodes
+from ipydevice.fixes.names import REPEATS_BADLY, Effects, free, last_name, same
 from ipydevice.fixes.workspace import Workspace
 
 LONG = 60.0  # seconds from which a re-run is worth avoiding
@@ -56,7 +56,6 @@ class Rerunner:
 
     def __init__(self, work: Workspace) -> None:
         self._work = work
-        self._free_names: dict[ast.AST, set[str]] = {}
 
     def plan(self, after: Mapping[Cell, str]) -> Plan:
         """What to run when the cells in `after` have got new raw texts."""
@@ -93,12 +92,6 @@ class Rerunner:
                 filled = any(cell in kept and name in effects[cell].changes for cell in self._work.order[:-1])
                 return makers[-1] if makers and makers[-1] not in kept and not filled else None
         return None
-
-    def _free(self, definition: ast.AST) -> set[str]:
-        found = self._free_names.get(definition)
-        if found is None:
-            found = self._free_names[definition] = free(definition)
-        return found
 
     def only_failed(self) -> Plan:
         """Run the failed cell again, nothing else."""
@@ -159,7 +152,7 @@ class Rerunner:
         found = set(own.changes)
         for function in self._called(cell, effects):
             body = function.body if isinstance(function.body, list) else [ast.Expr(function.body)]  # type: ignore[attr-defined]
-            found |= Effects(ast.Module(body=body, type_ignores=[])).changes & self._free(function)
+            found |= Effects(ast.Module(body=body, type_ignores=[])).changes & free(function)
         return {name for name in found if not self._is_plain_function(name)}
 
     def _is_plain_function(self, name: str) -> bool:
@@ -173,18 +166,14 @@ class Rerunner:
         if cell not in after:
             return set()
         before = self._work.effects(cell).definitions
-        found = {
-            name
-            for name, node in own.definitions.items()
-            if name not in before or ast.dump(before[name]) != ast.dump(node)
-        }
+        found = {name for name, node in own.definitions.items() if name not in before or not same(before[name], node)}
         return found | self._rewritten_classes(own, found)
 
     def _rewritten_classes(self, own: Effects, changed: set[str]) -> set[str]:
         """Classes that inherit from changed ones, functions and lambdas that call them."""
         found: set[str] = set()
         for _ in own.definitions:
-            grown = {n for n, node in own.definitions.items() if self._free(node) & (changed | found)}
+            grown = {n for n, node in own.definitions.items() if free(node) & (changed | found)}
             grown |= {
                 n for n, node in own.definitions.items() if isinstance(node, ast.ClassDef) and _bases(node) & changed
             }
@@ -208,7 +197,7 @@ class Rerunner:
             if name in seen:
                 continue
             seen.add(name)
-            more = self._free(definitions[name])
+            more = free(definitions[name])
             found |= more
             todo += [n for n in more if n in definitions]
         return found
@@ -259,14 +248,14 @@ class Rerunner:
             fresh = name in effects[cell].binds or any(name in effects[c].binds for c in earlier)
             if not fresh:
                 found.append(f"In [{cell.number}] {REPEATS_BADLY[method]}: {name}.{method}")
-        for node in own_nodes(effects[cell].tree.body):
+        for node in effects[cell].nodes:
             if isinstance(node, ast.Call) and last_name(node.func) in _OUTSIDE:
                 found.append(f"In [{cell.number}] {_OUTSIDE[last_name(node.func)]} again")
         return list(dict.fromkeys(found))[:3]
 
     def _trains(self, cell: Cell, effects: dict[Cell, Effects]) -> bool:
         """Does the cell, or a function it calls, take training steps?"""
-        trees: list[ast.AST] = list(own_nodes(effects[cell].tree.body))
+        trees: list[ast.AST] = list(effects[cell].nodes)
         called = self._called(cell, effects)
         for body in called:
             trees += list(ast.walk(body))
@@ -277,7 +266,7 @@ class Rerunner:
         for other in self._work.order:
             definitions.update((effects.get(other) or self._work.effects(other)).definitions)
         found: dict[str, ast.AST] = {}
-        nodes: list[ast.AST] = list(own_nodes(effects[cell].tree.body))
+        nodes: list[ast.AST] = list(effects[cell].nodes)
         while nodes:
             node = nodes.pop()
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

@@ -26,6 +26,8 @@ class Workspace:
         self.finding = finding
         self.history = finding.history
         self._local_names: dict[ast.AST, set[str]] = {}
+        self.devices_told: dict[tuple[str, int], list[tuple[float, str]]] = {}  # by name and id of a live object
+        self._functions: dict[ast.AST, list[ast.AST]] = {}
 
     @cached_property
     def failed(self) -> Cell | None:
@@ -105,9 +107,15 @@ class Workspace:
 
     def functions(self, source: Source, node: ast.AST) -> Iterator[ast.AST]:
         """The functions and lambdas around `node`, the innermost first."""
-        for up in source.ancestors(node):
-            if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and _runs_inside(source, node, up):
-                yield up
+        found = self._functions.get(node)
+        if found is None:
+            found = self._functions[node] = [
+                up
+                for up in source.ancestors(node)
+                if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+                and _runs_inside(source, node, up)
+            ]
+        yield from found
 
     def _locals(self, function: ast.AST) -> set[str]:
         """Names of a function's own; asked for often."""
