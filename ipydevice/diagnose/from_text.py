@@ -69,23 +69,40 @@ def _running(last: PrintedSite, mismatch: Mismatch, reading: Reading) -> tuple[a
         seen = _meetings(last.node, last, mismatch, reading)
         if seen:
             return last.node, seen
-    candidates = [node for node in ast.walk(last.statement) if isinstance(node, _MEETS)]
+    candidates = [node for node in ast.walk(last.statement) if isinstance(node, _MEETS) and not _is_move(node)]
     candidates.sort(key=_size)  # inner ones run first
     named = [node for node in candidates if _is_named(node, last, mismatch, reading)]
+    if last.below in _CALLED:
+        modules = [node for node in named if isinstance(node, ast.Call) and _holds_tensors(node.func, last, reading)]
+        named = [*modules, *(node for node in named if node not in modules)]
     read = [(node, _meetings(node, last, mismatch, reading)) for node in named or candidates]
     for node, seen in read:
         if len({meeting.operand.device for meeting in seen if meeting.read} - {None}) > 1:
             return node, seen
-    for wanted in ({HOST}, {HOST, None}):
-        for node, seen in read:
-            devices = {meeting.operand.device for meeting in seen}
-            if devices & wanted and (devices - {None}):
-                return node, seen
+    for fewest in (2, 1):
+        for wanted in ({HOST}, {HOST, None}):
+            for node, seen in read:
+                devices = {meeting.operand.device for meeting in seen}
+                if len(seen) >= fewest and devices & wanted and (devices - {None}):
+                    return node, seen
     return read[0] if read else (last.statement, [])
 
 
 _MEETS = (ast.Call, ast.BinOp, ast.Subscript, ast.Compare, ast.AugAssign, ast.Assign)
 _CALLED = ("_wrapped_call_impl", "_call_impl", "__call__")  # of nn.Module
+
+
+def _is_move(node: ast.AST) -> bool:
+    """``x.to(device)``: takes tensors from anywhere."""
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda", "cpu")
+    )
+
+
+def _holds_tensors(callee: ast.expr, last: PrintedSite, reading: Reading) -> bool:
+    """Whether a module with parameters is called."""
+    site = Site(last.source, callee)
+    return reading.modules.is_one(callee, site) and reading.modules.holds_tensors(site)
 
 
 def _size(node: ast.AST) -> int:
