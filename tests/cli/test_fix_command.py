@@ -32,7 +32,7 @@ SOURCES = [
     "def scale(x):\n    factors = torch.ones(x.shape[0])\n    return x * factors",
     "y = scale(torch.zeros(4, device=device))",
 ]
-FIXED = "def scale(x):\n    factors = torch.ones(x.shape[0], device=device)\n    return x * factors"
+FIXED = "def scale(x):\n    factors = torch.ones(x.shape[0], device=x.device)\n    return x * factors"
 
 
 def book(*, as_lines: bool = True, minor: int = 5, **more: Any) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def test_only_the_cell_changes(form: str, tmp_path: Path) -> None:
     assert type(new["cells"][2]["source"]) is type(old["cells"][2]["source"])
     new["cells"][2]["source"] = old["cells"][2]["source"]
     assert new == old
-    added = ", device=device"
+    added = ", device=x.device"
     assert after.replace(added, "", 1) == before  # nothing but these characters
 
 
@@ -111,7 +111,7 @@ def test_third_format(tmp_path: Path) -> None:
     file = tmp_path / "a.ipynb"
     file.write_text(text)
     assert main(["fix", str(file), "-o", str(tmp_path / "b.ipynb")]) == 0
-    assert (tmp_path / "b.ipynb").read_text() == text.replace("shape[0])", "shape[0], device=device)", 1)
+    assert (tmp_path / "b.ipynb").read_text() == text.replace("shape[0])", "shape[0], device=x.device)", 1)
     assert file.read_text() == text
 
 
@@ -119,7 +119,7 @@ def test_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.ipynb"
     file.write_text(FORMATS["one line"]())
     assert main(["fix", str(file), "--diff"]) == 0
-    assert "+    factors = torch.ones(x.shape[0], device=device)\n" in capsys.readouterr().out
+    assert "+    factors = torch.ones(x.shape[0], device=x.device)\n" in capsys.readouterr().out
     assert file.read_text() == FORMATS["one line"]()
 
 
@@ -168,7 +168,7 @@ def test_links_and_permissions_stay(tmp_path: Path) -> None:
     assert main(["fix", str(link), "--in-place"]) == 0
     assert link.is_symlink()
     assert file.stat().st_mode & 0o777 == 0o640
-    assert "device=device" in file.read_text()
+    assert "device=x.device" in file.read_text()
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
