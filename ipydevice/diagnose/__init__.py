@@ -126,9 +126,7 @@ class Analysis:
             return []
         for name, live in self.namespace.items():
             if live is holder.value and not name.startswith("_"):
-                for source in reversed(self.sources.all_cells()):
-                    if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(source.tree)):
-                        return self.tracer.trace(Site(source, ast.Name(name, ast.Load()), None))
+                return self.tracer.trace_global(name)
         return []
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
-from types import FrameType, FunctionType, MethodType
+from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose import bindings, locate
 from ipydevice.diagnose.bindings import Binding
-from ipydevice.diagnose.evaluate import MISSING, Scope, value
+from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
 from ipydevice.diagnose.finding import How, Site, Step
 from ipydevice.diagnose.frames import Frame, Sources, is_library
 from ipydevice.diagnose.infer import call_name, device
@@ -49,6 +49,20 @@ class Tracer:
             steps.append(step)
             here = Site(step.site.source, step.value, step.site.frame) if step.value is not None else None
         return steps
+
+    def trace_global(self, name: str) -> list[Step]:
+        """The steps from a name of the workspace outwards, as it stands now."""
+        for source in self._texts_of_cells():
+            found = bindings.of_name(source.tree, name)
+            binding = found[-1] if found else self._by_global_statement(source, name)
+            if binding is None:
+                continue
+            if binding.how == "import":
+                return []
+            step = self._binding_step(binding, source, self._frame_running(source, binding.node))
+            onward = self.trace(Site(source, step.value, step.site.frame)) if step.value is not None else []
+            return [step, *onward]
+        return []
 
     def scope(self, site: Site) -> Scope:
         return Scope.of_frame(site.frame) if site.frame is not None else self.workspace
@@ -170,19 +184,53 @@ class Tracer:
         node = locate.store_statement(caller.source, caller.node)
         call = node if isinstance(node, ast.Call) else None
         site = Site(caller.source, node, caller.frame)
-        if call is not None:
+        if call is not None and self._enters(call, caller.scope, function):
             given = bindings.argument_for(call, function, name, self._is_bound(live, function, call))
             if given is not None:
-                live_there = value(given, caller.scope)
-                if live_there is MISSING or passed is MISSING or live_there is passed or placement.is_tensor(passed):
+                there = value(given, caller.scope)
+                if there is MISSING or passed is MISSING or there is passed or bindings.of_name(function, name):
+                    return site, given
+                if placement.is_tensor(there) and placement.is_tensor(passed) and placement.same(there, passed):
                     return site, given
         for kw in call.keywords if call is not None else ():
             if kw.arg is None and value(kw.value, caller.scope) is MISSING:  # f(**{...}): made on the spot
                 return site, kw.value
-        for expr in ast.walk(node):  # through *args, partial, library frames: by identity
-            if isinstance(expr, ast.expr) and passed is not MISSING and value(expr, caller.scope) is passed:
-                return site, expr
-        return None
+        return self._by_identity(passed, at) if passed is not MISSING else None
+
+    def _enters(self, call: ast.Call, scope: Scope, function: FunctionNode) -> bool:
+        """Whether a call's arguments are this function's: not where ``map``, a partial or a library stands between."""
+        called = value(call.func, scope)
+        if called is MISSING:
+            return True
+        text = self.function_text(called)
+        if text is not None:
+            return text[1] is function
+        name = getattr(function, "name", "")
+        if is_of(called, type):
+            return name in ("__init__", "__new__")
+        return name == "__call__" or (name == "forward" and placement.is_module(called))
+
+    def _by_identity(self, passed: Any, at: int) -> tuple[Site, ast.expr] | None:
+        """The expression outside frame number `at` whose value this is, also above functions that pass it on by star."""
+        found: tuple[Site, ast.expr] | None = None
+        for caller in reversed(self.frames[:at]):
+            if caller.source is None or caller.node is None:
+                break
+            node = locate.store_statement(caller.source, caller.node)
+            site = Site(caller.source, node, caller.frame)
+            for expr in ast.walk(node):
+                if isinstance(expr, ast.expr) and value(expr, caller.scope) is passed:
+                    return site, expr
+            stars = [
+                part.value
+                for part in ast.walk(node)
+                if isinstance(part, ast.Starred) or (isinstance(part, ast.keyword) and part.arg is None)
+            ]
+            star = next((expr for expr in stars if _holds(value(expr, caller.scope), passed)), None)
+            if star is None:
+                break
+            found = site, star
+        return found
 
     @staticmethod
     def _is_bound(live: Frame, function: FunctionNode, call: ast.Call) -> bool:
@@ -296,7 +344,7 @@ class Tracer:
         if assigned is not None and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
             return assigned
         owner = value(node.value, self.scope(site))
-        if owner is not MISSING and isinstance(owner, type(ast)):
+        if is_of(owner, ModuleType):
             return None
         if owner is not MISSING:
             step = self.of_attribute_of(owner, node.attr)
@@ -396,7 +444,8 @@ class Tracer:
     def function_text(self, function: Any) -> tuple[Source, FunctionNode] | None:
         """The definition of a function, when it is the user's."""
         live = function.__func__ if type(function) is MethodType else function
-        live = attributes(live).get("__wrapped__", live)  # functools.wraps, lru_cache
+        for _ in range(8):  # functools.wraps, lru_cache, one upon the other
+            live = attributes(live).get("__wrapped__", live)
         code = live.__code__ if type(live) is FunctionType else None
         if code is None or is_library(code.co_filename):
             return None
@@ -410,6 +459,12 @@ class Tracer:
             if first == code.co_firstlineno and getattr(item, "name", "<lambda>") == code.co_name:
                 return source, item
         return None
+
+
+def _holds(live: Any, wanted: Any) -> bool:
+    if is_exactly(live, dict):
+        return any(held is wanted for held in live.values())
+    return is_exactly(live, tuple, list) and any(held is wanted for held in live)
 
 
 def _in_force(found: list[Binding], source: Source, until: ast.AST | None) -> Binding | None:

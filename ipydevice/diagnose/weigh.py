@@ -8,7 +8,7 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose import holders
 from ipydevice.diagnose.evaluate import MISSING, value
-from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.infer import FACTORIES, call_name, keyword, moved_to
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
@@ -157,10 +157,8 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
     return 0.0
 
 
-def names_its_card(text: str, site: Site, tracer: Tracer) -> bool:
+def names_its_card(text: str, chain: list[Step], tracer: Tracer) -> bool:
     """Whether the code moves the module of this text, or what it belongs to, to a card that it names as a constant."""
-    node = site.node if isinstance(site.node, ast.expr) and site.source.segment(site.node) == text else None
-    chain = tracer.trace(site if node is not None else Site(site.source, ast.Name(text, ast.Load()), None))
     exprs = [step.value for step in chain if step.value is not None]
     calls = [node for expr in exprs for node in ast.walk(expr) if isinstance(node, ast.Call)]
     root = text.split(".")[0].split("[")[0]
@@ -173,10 +171,10 @@ def names_its_card(text: str, site: Site, tracer: Tracer) -> bool:
 
 def _is_on_named_card(candidate: Candidate, tracer: Tracer) -> bool:
     """Of the module itself, or of the model in the workspace that it is a part of."""
-    if names_its_card(candidate.source.segment(candidate.node), candidate.site, tracer):
+    if names_its_card(candidate.source.segment(candidate.node), tracer.trace(candidate.site), tracer):
         return True
     chain = holders.find(candidate.value, tracer.namespace.items())
-    return bool(chain) and names_its_card(chain[0].path, candidate.site, tracer)
+    return bool(chain) and names_its_card(chain[0].path, tracer.trace_global(chain[0].path), tracer)
 
 
 def _when_made(candidate: Candidate, tracer: Tracer) -> int:

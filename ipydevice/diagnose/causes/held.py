@@ -56,7 +56,7 @@ def on_named_card(facts: Facts) -> str | None:
     if stray.kind != "module" and stray.via not in ("parameter", "buffer"):
         return None
     text = stray.site.source.segment(stray.site.node)
-    return "hardcoded_device" if names_its_card(text, stray.site, facts.tracer) else None
+    return "hardcoded_device" if names_its_card(text, facts.tracer.trace(stray.site), facts.tracer) else None
 
 
 def module(facts: Facts) -> str | None:
