@@ -70,7 +70,7 @@ def _bind(node: ast.AST, matches: _Match) -> Iterator[Binding]:
         case ast.Assign():
             for target in node.targets:
                 yield from _unpack(node, target, node.value, matches, "assignment")
-        case ast.AnnAssign() | ast.AugAssign() if matches(node.target):
+        case ast.AnnAssign(value=ast.expr()) | ast.AugAssign() if matches(node.target):
             yield Binding(node, "assignment", node.value)
         case ast.For() | ast.AsyncFor():
             yield from _unpack(node, node.target, node.iter, matches, "loop")

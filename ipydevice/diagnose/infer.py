@@ -42,6 +42,10 @@ VIEWS: Final = frozenset(
 )
 
 
+# Of them the properties: `x.t` without brackets is somebody's attribute of that name.
+SHOWN: Final = frozenset("T mT H mH data real imag".split())
+
+
 def device_name(obj: Any) -> str | None:
     """The device that an argument such as ``"cuda:0"``, ``torch.device("cpu")`` or ``0`` names."""
     if type(obj) is str:
@@ -102,8 +106,9 @@ def device(node: ast.AST | None, scope: Scope) -> str | None:
             return _join(device(node.left, scope), *(device(part, scope) for part in node.comparators))
         case ast.Subscript():
             return device(node.value, scope)
-        case ast.Attribute(attr=name) if name in VIEWS:
-            return device(node.value, scope)
+        case ast.Attribute(attr=name) if name in SHOWN:
+            owner = value(node.value, scope)
+            return device(node.value, scope) if owner is MISSING or placement.is_tensor(owner) else None
         case ast.IfExp():
             here, there = device(node.body, scope), device(node.orelse, scope)
             return here if here == there else None

@@ -20,7 +20,7 @@ from ipydevice.diagnose import locate
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.frames import Frame
-from ipydevice.diagnose.infer import FACTORIES, LIKES, VIEWS, call_name, device, moved_to
+from ipydevice.diagnose.infer import FACTORIES, LIKES, SHOWN, VIEWS, call_name, device, moved_to
 from ipydevice.diagnose.source import Source
 from ipydevice.placement.kinds import is_a
 
@@ -151,17 +151,27 @@ def view_of(expr: ast.expr, scope: Scope) -> ast.expr:
             case ast.Subscript(value=inner):
                 expr = inner
             case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name in VIEWS or name in ("values", "items"):
-                if placement.is_module(value(inner, scope)):
-                    return expr  # a method of the user's of that name
+                if _is_of_an_object(inner, name, scope):
+                    return expr
                 expr = inner
             case ast.Call(func=ast.Name(id="list" | "tuple" | "iter" | "sorted" | "reversed"), args=[inner]):
                 expr = inner
-            case ast.Attribute(value=inner, attr=name) if name in VIEWS:
+            case ast.Attribute(value=inner, attr=name) if name in SHOWN:
+                if _is_of_an_object(inner, name, scope):
+                    return expr
                 expr = inner
             case ast.UnaryOp(op=ast.USub() | ast.Invert(), operand=inner):
                 expr = inner
             case _:
                 return expr
+
+
+def _is_of_an_object(owner: ast.expr, name: str, scope: Scope) -> bool:
+    """Whether `name` is a method or attribute of the user's: ``self.split(x)``, ``self.data``."""
+    live = value(owner, scope)
+    if live is MISSING or placement.is_tensor(live):
+        return False
+    return name not in ("values", "items") or placement.is_module(live)
 
 
 def _inside(frame: Frame, expr: ast.expr, role: str, live: Any) -> Iterator[Candidate]:

@@ -211,7 +211,7 @@ class Tracer:
         return name == "__call__" or (name == "forward" and placement.is_module(called))
 
     def _by_identity(self, passed: Any, at: int) -> tuple[Site, ast.expr] | None:
-        """The expression outside frame number `at` whose value this is, also above functions that pass it on by star."""
+        """The expression outside frame `at` whose value this is; functions that pass it on by star are left out."""
         found: tuple[Site, ast.expr] | None = None
         for caller in reversed(self.frames[:at]):
             if caller.source is None or caller.node is None:

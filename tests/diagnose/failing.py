@@ -78,7 +78,7 @@ class Notebook:
         tb = self.error.__traceback__ if self.error is not None else None
         return Tracer(sources, collect(tb, sources), self.shell.names)
 
-    def trace(self, text: str, device: str | None = None) -> list[str]:
+    def trace(self, text: str, device: str | None = "cpu") -> list[str]:
         """The steps of an expression that stands in the innermost failing frame, as texts."""
         tracer = self.tracer()
         frame = tracer.frames[-1]

@@ -275,7 +275,6 @@ def test_operands_of_expressions(text: str, wanted: str) -> None:
         ("a", "a value"),
         ("pass", ""),
         ("with a as b, c: pass", "a value, c value"),
-        ("for x in a: pass", "a value"),
         ("[a, *b]", "[a, *b] value"),
         ("return a", "a value"),
         ("del a[i]", ""),
