@@ -100,10 +100,18 @@ def _via(owner: Any, inner: Any) -> Via | None:
 
 
 def registered(module: Any) -> Iterator[Any]:
-    """The parameters and buffers of a module and of the modules inside it."""
-    for found in placement.walk(module, limit=5000):
-        if found.via in ("parameter", "buffer"):
-            yield found.value
+    """The parameters and buffers of a module and of the modules inside it: what ``.to()`` reaches, each once."""
+    seen: set[int] = set()
+    waiting = [module]
+    while waiting and len(seen) < _LOOKED_AT:
+        for member in placement.members(waiting.pop(0)):
+            if member.via not in ("parameter", "buffer", "module") or id(member.value) in seen:
+                continue
+            seen.add(id(member.value))
+            if member.via == "module":
+                waiting.append(member.value)
+            elif placement.is_tensor(member.value):
+                yield member.value
 
 
 def wholly_on(module: Any, device: str) -> bool:

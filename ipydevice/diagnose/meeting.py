@@ -67,7 +67,10 @@ def candidates(frame: Frame, below: Frame | None) -> list[Candidate]:
     if source is None or frame.node is None:
         return []
     node = locate.store_statement(source, frame.node)
-    given = passed_values(node, frame, below) if below is not None else {}
+    call = entered(node, frame, below) if below is not None else None
+    given = passed_values(call, frame, below) if below is not None and call is not None else {}
+    if call is not None and below is not None and below.is_user:
+        node = call
     passed = {expr: live for expr, (_, live) in given.items()}
     found: list[Candidate] = []
     called = value(node.func, frame.scope) if isinstance(node, ast.Call) else MISSING
@@ -205,14 +208,30 @@ def _inside(frame: Frame, expr: ast.expr, role: str, live: Any) -> Iterator[Cand
         )
 
 
-def passed_values(node: ast.AST, frame: Frame, below: Frame) -> dict[ast.expr, tuple[str, Any]]:
+def entered(node: ast.AST, frame: Frame, below: Frame) -> ast.Call | None:
+    """The call in `node` that entered the frame below: the inner one of ``list(gen(x))``; None where none of it did."""
+    calls = [part for part in ast.walk(node) if isinstance(part, ast.Call)]
+    code = below.frame.f_code
+    for call in calls:
+        live = value(call.func, frame.scope)
+        function = live.__func__ if is_exactly(live, types.MethodType) else live
+        if is_exactly(function, types.FunctionType) and function.__code__ is code:
+            return call
+    if not calls:
+        return None
+    live = value(calls[0].func, frame.scope)
+    if is_exactly(live, types.FunctionType, types.MethodType, types.BuiltinFunctionType):
+        return None
+    if is_of(live, type) and code.co_name not in ("__init__", "__new__", "__call__"):
+        return None
+    return calls[0]
+
+
+def passed_values(call: ast.Call, frame: Frame, below: Frame) -> dict[ast.expr, tuple[str, Any]]:
     """A call's arguments by parameter name, with their values from the frame that it entered.
 
     This tells the value of an argument that has no name: ``window=torch.hann_window(n)``.
     """
-    call = node if isinstance(node, ast.Call) else next((n for n in ast.walk(node) if isinstance(n, ast.Call)), None)
-    if call is None:
-        return {}
     code = below.frame.f_code
     names = code.co_varnames
     positional = list(names[: code.co_argcount])
