@@ -373,23 +373,17 @@ def _is_instance(names: Names, node: ast.Name, classes: set[str]) -> bool:
     scope: Scope = function if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else names.tree
     found = bindings.of_name(scope, node.id) or bindings.of_name(names.tree, node.id)
     made = [_innermost(binding.value) for binding in found]
-    given = any(
+    plain = bool(made) and all(
+        isinstance(call, ast.Call)
+        and (getattr(call.func, "id", "") in classes or (names.is_module_call(call) and names.full(call.func) != ""))
+        for call in made
+    )
+    return plain and not any(
         isinstance(other, ast.Attribute)
         and isinstance(other.ctx, ast.Store)
         and other.attr == "device"
         and getattr(other.value, "id", "") == node.id
         for other in names.nodes
-    )
-    return (
-        bool(made)
-        and not given
-        and all(
-            isinstance(call, ast.Call)
-            and (
-                getattr(call.func, "id", "") in classes or (names.is_module_call(call) and names.full(call.func) != "")
-            )
-            for call in made
-        )
     )
 
 
