@@ -15,7 +15,10 @@ _MODULES = ("torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modul
 # Lightning's modules know their device and are moved by their trainer.
 _SELF_MOVING = ("LightningModule", "PreTrainedModel", "LightningDataModule")
 # What these make has no device, is for the host by nature, or follows its arguments.
-_NOT_FRESH = frozenset("complex as_tensor asarray scalar_tensor from_file normal".split())
+_NOT_FRESH = frozenset(
+    "complex as_tensor asarray scalar_tensor from_file normal "
+    "Tensor FloatTensor LongTensor DoubleTensor IntTensor BoolTensor".split()  # of one device each; no device= fits them
+)
 FRESH = frozenset(f"torch.{name}" for name in FACTORIES - _NOT_FRESH)
 
 
