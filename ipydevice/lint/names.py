@@ -17,7 +17,7 @@ _SELF_MOVING = ("LightningModule", "PreTrainedModel", "LightningDataModule")
 # What these make has no device, is for the host by nature, or follows its arguments.
 _NOT_FRESH = frozenset(
     "complex as_tensor asarray scalar_tensor from_file normal "
-    "Tensor FloatTensor LongTensor DoubleTensor IntTensor BoolTensor".split()  # of one device each; no device= fits them
+    "Tensor FloatTensor LongTensor DoubleTensor IntTensor BoolTensor".split()  # these take no device=
 )
 FRESH = frozenset(f"torch.{name}" for name in FACTORIES - _NOT_FRESH)
 
