@@ -35,3 +35,4 @@ def notebook() -> Iterator[Notebook]:
     """A real shell on two virtual cards, in which torch, nn, F and DEV are known."""
     with virtual_gpus(2), shells.shell() as shell:
         yield Notebook(shell)
+        torch.set_default_device(None)  # a notebook may have set one

@@ -8,6 +8,11 @@ import pytest
 from failing import Notebook
 
 NET = "net = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))"
+FC = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+"""
 
 # cells; the culprit's expression, its device, the cell in which this expression stands, what it met
 NAMED: dict[str, tuple[str, str, str, int, str | None]] = {
@@ -55,9 +60,8 @@ NAMED: dict[str, tuple[str, str, str, int, str | None]] = {
         "x", "cpu", 2, "net",
     ),
     "out of a model's forward": (
-        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(3, 2)\n"
-        "    def forward(self, inp):\n        return self.fc(inp)\n---\nnet = Net().to(DEV)\nbatch = torch.ones(1, 3)\n"
-        "---\nnet(batch)",
+        FC + "    def forward(self, inp):\n        return self.fc(inp)\n---\nnet = Net().to(DEV)\n"
+        "batch = torch.ones(1, 3)\n---\nnet(batch)",
         "batch", "cpu", 3, None,
     ),
     "an item of a batch": (
@@ -94,21 +98,21 @@ NAMED: dict[str, tuple[str, str, str, int, str | None]] = {
         "net[2]", "cpu", 2, None,
     ),
     "the model from inside its own forward": (
-        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(3, 2)\n"
-        "    def forward(self, inp):\n        return self.fc(inp)\n---\nnet = Net()\nbatch = torch.ones(1, 3, device=DEV)\n"
-        "---\nnet(batch)",
+        FC + "    def forward(self, inp):\n        return self.fc(inp)\n---\nnet = Net()\n"
+        "batch = torch.ones(1, 3, device=DEV)\n---\n"
+        "net(batch)",
         "net", "cpu", 3, None,
     ),
     "state is named where the class is written": (
-        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(3, 2)\n"
-        "        self.pos = torch.ones(3)\n    def forward(self, inp):\n        return self.fc(inp + self.pos)\n---\n"
-        "net = Net().to(DEV)\nbatch = torch.ones(1, 3, device=DEV)\n---\nnet(batch)",
+        FC + "        self.pos = torch.ones(3)\n    def forward(self, inp):\n        return self.fc(inp + self.pos)\n"
+        "---\nnet = Net().to(DEV)\nbatch = torch.ones(1, 3, device=DEV)\n---\nnet(batch)",
         "self.pos", "cpu", 1, "inp",
     ),
     "a layer of a loop": (
         "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         "        self.layers = [nn.Linear(3, 3)]\n    def forward(self, h):\n        for layer in self.layers:\n"
-        "            h = layer(h)\n        return h\n---\nnet = Net().to(DEV)\nx = torch.ones(1, 3, device=DEV)\n---\nnet(x)",
+        "            h = layer(h)\n        return h\n---\nnet = Net().to(DEV)\n"
+        "x = torch.ones(1, 3, device=DEV)\n---\nnet(x)",
         "layer", "cpu", 1, None,
     ),
     "inside a comprehension": (

@@ -35,6 +35,8 @@ def discarded_move(finding: Finding, tracer: Tracer) -> Site | None:
         names = {node.id for node in ast.walk(expr) if isinstance(node, ast.Name)}
         function = site.source.function(site.node)
         places.append((site.source, function or site.source.tree, names))
+        if function is None:
+            places += [(source, source.tree, names) for source in _between(finding, site.source, tracer)]
         for call in [node for node in ast.walk(expr) if isinstance(node, ast.Call)]:
             called = tracer.function_text(value(call.func, tracer.scope(site)))
             if called is not None:
@@ -47,6 +49,15 @@ def discarded_move(finding: Finding, tracer: Tracer) -> Site | None:
                     if _concerns(receiver, names, source, node) and not _is_module_there(receiver, source, tracer):
                         return Site(source, node, None)
     return None
+
+
+def _between(finding: Finding, last: Source, tracer: Tracer) -> list[Source]:
+    """The cells that ran from where the stray was made to before the one that uses it, the latest first."""
+    cells = tracer.sources.all_cells()
+    made = finding.chain[0].site.source if finding.chain else last
+    if made not in cells or last not in cells:
+        return []
+    return cells[cells.index(made) : cells.index(last)][::-1]
 
 
 def _concerns(receiver: ast.expr, names: set[str], source: Source, node: ast.AST) -> bool:
@@ -153,7 +164,8 @@ def split_model(facts: Facts) -> str | None:
 
 
 def default_device(facts: Facts) -> str | None:
-    made = any(call_name(call, facts.tracer.scope(site)) in FACTORIES for call, site in facts.calls())
+    names = {call_name(call, facts.tracer.scope(site)) for call, site in facts.calls()}
+    made = bool(names & (FACTORIES - WRAPPERS))
     if not made and facts.finding.mismatch.family != "generator":
         return None
     for source in facts.tracer.sources.all_cells():
