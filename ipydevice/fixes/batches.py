@@ -158,39 +158,3 @@ def list_at_use(ctx: Context) -> Iterator[Proposal]:
         draft = ctx.draft(stray.site.source)
         draft.replace(stray.site.node, f"[t.to({device}) for t in {stray.site.node.id}]")
         yield Proposal(f"move what is in {stray.site.node.id} where it is used", [draft])
-
-
-# -- a data set that makes accelerator tensors ----------------------------------------------------
-
-
-def host_dataset(ctx: Context) -> Iterator[Proposal]:
-    """A Dataset and its collate function give host tensors; the loop moves them."""
-    for source in classes.sources(ctx):
-        drafts = [d for d in (_without_moves(ctx, source, area) for area in _getters(source)) if d is not None]
-        if drafts:
-            yield Proposal(
-                "let the data set give host tensors", drafts[:1], note="the loop moves them, with pin_memory at no cost"
-            )
-            return
-
-
-def _getters(source) -> Iterator[ast.AST]:  # type: ignore[no-untyped-def]
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.FunctionDef) and ("collate" in node.name or node.name == "__getitem__"):
-            yield node
-
-
-def _without_moves(ctx: Context, source, area: ast.AST):  # type: ignore[no-untyped-def]
-    draft = ctx.draft(source)
-    done = False
-    for node in ast.walk(area):
-        if not isinstance(node, ast.Call):
-            continue
-        if isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda"):
-            draft.replace(node, draft.segment(node.func.value))
-            done = True
-        for keyword in node.keywords:
-            if keyword.arg == "device":
-                draft.replace(keyword.value, '"cpu"')
-                done = True
-    return draft if done else None

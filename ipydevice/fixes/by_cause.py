@@ -11,6 +11,7 @@ from ipydevice.fixes import (
     batches,
     bindings,
     containers,
+    datasets,
     host,
     layers,
     literals,
@@ -19,6 +20,7 @@ from ipydevice.fixes import (
     moves,
     optimizers,
     origins,
+    replicas,
     states,
     uses,
 )
@@ -162,7 +164,7 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "input_not_moved": (left_behind, batches.whole_batch),
     "label_not_moved": (left_behind, batches.whole_batch),
     "nested_batch_partly_moved": (batches.deeper, batches.whole_batch, left_behind, attributes.plain_attribute),
-    "cuda_in_dataset": (batches.host_dataset, left_behind),
+    "cuda_in_dataset": (datasets.host_dataset, left_behind),
     "fresh_tensor_no_device": (fresh_tensor,),
     "plain_tensor_attribute": (attributes.plain_attribute, _named, left_behind),
     "derived_tensor_in_init": (attributes.derived_in_init, left_behind),
@@ -192,7 +194,7 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "meta_not_materialized": (meta.not_materialized,),
     "stray_in_collection": (in_collection, left_behind),
     "library_returns_cpu": (taken_from_elsewhere,),
-    "dp_replica_state": (taken_from_elsewhere,),
+    "dp_replica_state": (replicas.kept_on_the_first_card, taken_from_elsewhere),
     "no_accelerator": (absent.no_accelerator,),
     "unknown": (left_behind,),
 }

@@ -11,7 +11,8 @@ from ipydevice.diagnose.finding import Site
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import workspace_device
-from ipydevice.fixes.names import bound, root
+from ipydevice.fixes.names import bound, last_name, root
+from ipydevice.placement.kinds import attributes
 
 _LOAD = "load_state_dict"
 
@@ -20,6 +21,10 @@ _Shapes = dict[str, tuple[int, ...] | None]
 
 def not_materialized(ctx: Context) -> Iterator[Proposal]:
     """Find the weights in the workspace and load them, where the model was loaded."""
+    unsaved = list(_built_with_memory(ctx))
+    if unsaved:
+        yield from unsaved
+        return
     found = _module(ctx)
     if found is None:
         return
@@ -50,6 +55,48 @@ def not_materialized(ctx: Context) -> Iterator[Proposal]:
             return
     if live is not None:
         yield Proposal(f"load the weights of {path} from {name}", live=live)
+
+
+def _built_with_memory(ctx: Context) -> Iterator[Proposal]:
+    """Buffers that no checkpoint holds (persistent=False) get their numbers in the constructor alone.
+
+    Outside of the meta device it computes them, and the weights are loaded as before.
+    """
+    for name, module in list(ctx.finding.namespace.items()):
+        if name.startswith("_") or not placement.is_module(module) or not _only_unsaved(module):
+            continue
+        for cell in reversed(ctx.work.order):
+            source = classes.cell_source(ctx, cell)
+            for node in ast.walk(source.tree):
+                if not (isinstance(node, ast.With) and name in bound(node.body)):
+                    continue
+                for item in node.items:
+                    said = _meta_said(item.context_expr)
+                    device = ctx.device(Site(source, node), avoid=[name]) if said is not None else None
+                    if said is not None and device is not None:
+                        draft = ctx.draft(source)
+                        draft.replace(said, device)
+                        yield Proposal(
+                            f"build {name} on {device}, so that the buffers that no checkpoint holds get their values",
+                            [draft],
+                            note="the weights are loaded as before; building it takes their memory once more",
+                        )
+                        return
+
+
+def _only_unsaved(module: Any) -> bool:
+    """Are non-persistent buffers all that is still on meta, and are there any?"""
+    missing = [f for f in placement.walk(module) if placement.device_of(f.value) == "meta"]
+    unsaved = [f for f in missing if f.attribute in attributes(f.owner).get("_non_persistent_buffers_set", ())]
+    return bool(missing) and len(unsaved) == len(missing)
+
+
+def _meta_said(node: ast.AST) -> ast.expr | None:
+    """The ``"meta"`` of ``torch.device("meta")``, also of ``device="meta"``."""
+    if not (isinstance(node, ast.Call) and last_name(node.func) == "device"):
+        return None
+    values = [*node.args[:1], *(k.value for k in node.keywords if k.arg in ("device", "type"))]
+    return next((v for v in values if isinstance(v, ast.Constant) and v.value == "meta"), None)
 
 
 def _assigned(ctx: Context, path: str) -> Proposal | None:

@@ -22,6 +22,7 @@ from ipydevice.fixes.workspace import Workspace
 
 LONG = 60.0  # seconds from which a re-run is worth avoiding
 SHORT = 5.0  # seconds of training that nobody minds to run again
+WORTH = 20.0  # seconds that numbers without a step counted twice are worth
 _TRAINS = frozenset({"step", "fit", "train_epoch", "train_one_epoch", "backward", "learn"})
 _OUTSIDE = {
     "savefig": "writes a file",
@@ -44,11 +45,12 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0  # what the cells took, the failed one left out
     trains: bool = False  # a cell other than the failed one trains
+    steps_anew: bool = False  # with less run again, the step that failed half-way would count twice
 
     @property
     def loses_work(self) -> bool:
         """Would a person rather repair the live objects than run this again?"""
-        return self.seconds >= LONG or (self.trains and self.seconds >= SHORT)
+        return self.seconds >= LONG or (self.trains and self.seconds >= SHORT and not self.steps_anew)
 
 
 class Rerunner:
@@ -71,15 +73,19 @@ class Rerunner:
         if again is not None:
             longer = self._kept(order, [*roots, again], effects, after)
             # The failed step() has counted already: from a fresh optimizer the numbers are right again.
-            if sum(cell.duration if cell.duration is not None else LONG for cell in longer[:-1]) < SHORT:
+            if sum(self._seconds(cell, effects) for cell in longer[:-1]) < WORTH:
                 roots, kept = [*roots, again], longer
+            else:
+                again = None
         for _ in range(len(order)):
             pulled = self._makers(order, kept, roots, effects)
             if not pulled:
                 break
             roots += pulled
             kept = self._kept(order, roots, effects, after)
-        return self._described(kept, effects, after, failed)
+        plan = self._described(kept, effects, after, failed)
+        plan.steps_anew = again is not None
+        return plan
 
     def _half_stepped(self, kept: list[Cell], effects: dict[Cell, Effects]) -> Cell | None:
         """The cell that makes the optimizer whose step() failed half-way, where no kept cell makes its state anew."""
@@ -92,6 +98,15 @@ class Rerunner:
                 filled = any(cell in kept and name in effects[cell].changes for cell in self._work.order[:-1])
                 return makers[-1] if makers and makers[-1] not in kept and not filled else None
         return None
+
+    def _seconds(self, cell: Cell, effects: dict[Cell, Effects]) -> float:
+        """How long the cell took; where the history has no times, no time if it neither loops nor reaches outside."""
+        if cell.duration is not None:
+            return cell.duration
+        bodies = [*effects[cell].nodes, *(n for body in self._called(cell, effects) for n in ast.walk(body))]
+        loops = any(isinstance(n, (ast.For, ast.AsyncFor, ast.While)) for n in bodies)
+        outside = any(isinstance(n, ast.Call) and last_name(n.func) in (*_OUTSIDE, "fit", "learn") for n in bodies)
+        return LONG if loops or outside else 0.0
 
     def only_failed(self) -> Plan:
         """Run the failed cell again, nothing else."""
@@ -233,8 +248,9 @@ class Rerunner:
             if cell is failed:
                 continue
             trains = self._trains(cell, effects)
-            # Rebuilt from a history without times: training may have been long.
-            plan.seconds += cell.duration if cell.duration is not None else SHORT if trains else 0.0
+            # Rebuilt from a history without times: training in a loop may have been long.
+            long = cell.duration is None and trains and self._seconds(cell, effects) > 0
+            plan.seconds += SHORT if long else cell.duration or 0.0
             plan.trains = plan.trains or trains
             if (cell.duration or 0.0) >= 10:
                 plan.notes.append(f"re-runs In [{cell.number}] ({_spoken(cell.duration or 0.0)})")

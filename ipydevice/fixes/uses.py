@@ -9,6 +9,7 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.source import Source
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import bound, last_name, root
 from ipydevice.fixes.phrases import flat_move, listed, move_all, stray_names, to
@@ -29,13 +30,15 @@ LOADERS = frozenset(["DataLoader", "TensorDataset", "Subset", "random_split"])
 def where_used(ctx: Context) -> Proposal | None:
     """``model(x.to(device))``, with the other host tensors that this code would meet next."""
     stray = ctx.stray
-    if stray is None or not isinstance(stray.site.node, ast.expr):
+    if stray is None or not isinstance(stray.site.node, ast.expr) or stray.device == ctx.target:
         return None
     if stray.member:
         return _member_moved(ctx)
     site, node = stray.site, stray.site.node
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
         return None
+    if isinstance(node, _COLLECTIONS) or _handed_out(site.source, node) is not None:
+        return _items_moved(ctx, site)
     live = stray.value if stray.known else ctx.value(site)
     if live is not MISSING and not placement.is_tensor(live):
         return None
@@ -62,6 +65,50 @@ def where_used(ctx: Context) -> Proposal | None:
     for use in uses:
         draft.suffix(use, to(device))
     return Proposal(f"move {listed(list(dict.fromkeys(texts)))} where it is used", [draft])
+
+
+def _items_moved(ctx: Context, site: Site) -> Proposal | None:
+    """``[f(x).to(device) for x in xs]``: a list has no ``to``, what is in it has."""
+    items = items_at(site)
+    if isinstance(site.node, (ast.List, ast.Tuple, ast.Set)):
+        lives = [(item, ctx.value(Site(site.source, item, site.frame))) for item in items]
+        items = [item for item, live in lives if live is MISSING or ctx.strays_like(live)]
+    if not items or any(isinstance(item, (ast.IfExp, ast.Starred, *_COLLECTIONS)) for item in items):
+        return None
+    device = ctx.device(Site(site.source, items[0], site.frame), avoid=stray_names(ctx))
+    if device is None:
+        return None
+    draft = ctx.draft(site.source)
+    for item in items:
+        draft.suffix(item, to(device))
+    texts = [site.source.segment(item) for item in items]
+    return Proposal(f"move {listed(list(dict.fromkeys(texts)))} where it is used", [draft])
+
+
+def items_at(site: Site) -> list[ast.expr]:
+    """The expressions for what is in the list at `site`: in its brackets, or where a loop over it uses them."""
+    node = site.node
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
+        return [node.elt]
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return [part for part in node.elts if not isinstance(part, ast.Constant)]
+    loop = _handed_out(site.source, node)
+    if loop is None or isinstance(loop, ast.DictComp):
+        return []
+    name = loop.generators[0].target
+    if not isinstance(name, ast.Name) or len(loop.generators) > 1:
+        return []
+    return [n for n in ast.walk(loop.elt) if isinstance(n, ast.Name) and n.id == name.id]
+
+
+_COLLECTIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.List, ast.Tuple, ast.Set, ast.Dict)
+
+
+def _handed_out(source: Source, node: ast.AST) -> ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp | None:
+    """The comprehension that hands out, one by one, what is in `node`."""
+    generator = source.parent(node)
+    whole = source.parent(generator) if isinstance(generator, ast.comprehension) and generator.iter is node else None
+    return whole if isinstance(whole, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)) else None
 
 
 def _inside(outer: ast.AST, inner: ast.AST) -> bool:

@@ -374,6 +374,39 @@ NOTEBOOKS = [
         "def encode(): return {'x': torch.ones(2, 4, device=DEV), 'w': torch.ones(2, 2, device=DEV)}",
     ),
     Notebook(
+        "list_made_on_the_spot",
+        (
+            IMPORTS + "kept = {}\n"
+            "def features(name):\n    if name in kept: return kept[name]\n"
+            "    made = torch.ones(2, device=DEV)\n    kept[name] = made.cpu()\n    return made",
+            "first = features('a')",
+            "out = torch.stack([features(name) for name in ('a', 'b')])",
+        ),
+        "out = torch.stack([features(name).to(DEV) for name in ('a', 'b')])",
+    ),
+    Notebook(
+        "workers_that_touch_the_card",
+        (
+            IMPORTS + "from torch.utils.data import Dataset, DataLoader\nnet = nn.Linear(3, 2).to(DEV)\n"
+            "class Points(Dataset):\n    def __len__(self): return 4\n"
+            "    def __getitem__(self, i):\n        x = torch.ones(3).to(DEV)\n        return x, i",
+            "for number, (x, i) in enumerate(DataLoader(Points(), batch_size=2, num_workers=1)):\n    out = net(x)",
+        ),
+        "    x = x.to(DEV)",
+    ),
+    Notebook(
+        "buffer_that_no_checkpoint_holds",
+        (
+            IMPORTS + "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.lin = nn.Linear(3, 3)\n"
+            "        self.register_buffer('scale', torch.arange(3.0), persistent=False)\n"
+            "    def forward(self, x):\n        return self.lin(x) * self.scale\nsaved = Net().state_dict()",
+            "with torch.device('meta'):\n    net = Net()\nreport = net.load_state_dict(saved, assign=True)",
+            "net.lin.to(DEV)\nout = net(torch.ones(2, 3, device=DEV))",
+        ),
+        "with torch.device(DEV):",
+    ),
+    Notebook(
         "magics_and_other_scripts",
         (
             "%pwd\n" + IMPORTS + NET,

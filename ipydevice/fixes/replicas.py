@@ -1,0 +1,33 @@
+"""What nn.DataParallel does not copy to the other cards."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.names import parameters
+from ipydevice.fixes.phrases import spoken, to
+from ipydevice.fixes.uses import items_at
+
+
+def kept_on_the_first_card(ctx: Context) -> Iterator[Proposal]:
+    """Moved to where the replica computes, which is another card in each: no name outside of the method tells."""
+    stray = ctx.stray
+    if stray is None or stray.member or not isinstance(stray.site.node, ast.expr):
+        return
+    site, node = stray.site, stray.site.node
+    method = next(iter(ctx.work.functions(site.source, node)), None)
+    inputs = [name for name in parameters(method) if name != "self"] if method is not None else []
+    if "self" not in parameters(method or node) or not inputs:
+        return
+    uses = items_at(site) or [node]
+    device = f"{inputs[0]}.device"
+    draft = ctx.draft(site.source)
+    for use in uses:
+        draft.suffix(use, to(device))
+    yield Proposal(
+        f"move {site.source.segment(uses[0])} to {spoken(device)}, which is another in each replica",
+        [draft],
+        note="a copy in each step; a buffer is copied to the cards with the module",
+    )
