@@ -154,7 +154,19 @@ def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
         elif isinstance(node, ast.Lambda):
             stack += [*node.args.defaults, *filter(None, node.args.kw_defaults)][::-1]
         elif not isinstance(node, (ast.Name, ast.Constant)):
-            stack += list(ast.iter_child_nodes(node))[::-1]
+            stack += _children(node)[::-1]
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """As ast.iter_child_nodes, whose two generators take twice the time."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        held = getattr(node, name, None)
+        if isinstance(held, ast.AST):
+            found.append(held)
+        elif isinstance(held, list):
+            found += [part for part in held if isinstance(part, ast.AST)]
+    return found
 
 
 def _once_a_node(answer: Callable[[ast.AST], set[str]]) -> Callable[[ast.AST], set[str]]:

@@ -126,7 +126,11 @@ class Rerunner:
     def _effects(self, cell: Cell, after: Mapping[Cell, str]) -> Effects:
         if cell not in after:
             return self._work.effects(cell)
-        return Effects(Source(self.python(after[cell])).tree)
+        edited, before = Effects(Source(self.python(after[cell])).tree), self._work.effects(cell).definitions
+        for name, node in edited.definitions.items():
+            if name in before and same(before[name], node):
+                edited.definitions[name] = before[name]  # of which much is known already
+        return edited
 
     def python(self, raw: str) -> str:
         """The Python of a cell's text."""
