@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -10,12 +11,13 @@ from ipydevice import placement
 from ipydevice.cells import CellHistory
 from ipydevice.diagnose import culprit, frames, holders, special
 from ipydevice.diagnose.causes import Facts, classify
+from ipydevice.diagnose.causes.passed import discarded_move
 from ipydevice.diagnose.culprit import Choice
 from ipydevice.diagnose.describe import describe
 from ipydevice.diagnose.finding import Finding, Operand, Site, Step, Stray
 from ipydevice.diagnose.frames import Frame, Sources
 from ipydevice.diagnose.holders import Holder
-from ipydevice.diagnose.infer import with_index
+from ipydevice.diagnose.infer import moved_to, with_index
 from ipydevice.diagnose.locate import store_statement
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
@@ -52,7 +54,8 @@ class Analysis:
         users = [frame for frame in self.frames if frame.is_user]
         if not users:
             return None
-        last = users[-1]
+        first, last = users[0], users[-1]
+        assert first.source is not None
         assert last.source is not None
         node = last.node if last.node is not None else last.source.tree
         found = Finding(
@@ -60,6 +63,7 @@ class Analysis:
             failed=Site(last.source, store_statement(last.source, node), last.frame),
             history=self.history,
             namespace=self.namespace,
+            start=Site(first.source, first.source.tree, first.frame),
             operands=[_operand(candidate) for candidate in self.choice.met],
             evidence=list(dict.fromkeys(self.choice.evidence))[:3],
             host_required=self.choice.host_required,
@@ -75,17 +79,31 @@ class Analysis:
         found.target = self._target()
         found.chain = choice.chain
         found.owner_chain = self._owner_chain(owners)
+        found.told = self._last_move(found.stray)
         found.cause = classify(Facts(found, self.tracer, owners))
+        if found.cause == "to_result_discarded":
+            found.told = discarded_move(found, self.tracer) or found.told
         found.confidence = "certain" if choice.margin >= 2.0 else "likely" if choice.margin >= 0.5 else "guess"
         between_cards = "cpu" not in (found.stray.device, found.target)
         if (self.mismatch.confidence == "reader" or between_cards) and found.confidence == "certain":
             found.confidence = "likely"
         return found
 
+    def _last_move(self, stray: Stray) -> Site | None:
+        """For a module: the call in a cell that moved it to where it is now."""
+        if stray.kind != "module":
+            return None
+        for text in dict.fromkeys((stray.expression, stray.path or stray.expression)):
+            site = self.tracer.last_move(text)
+            if site is not None and isinstance(site.node, ast.Call):
+                to = moved_to(site.node, self.tracer.scope(site))
+                return site if to == stray.device else None
+        return None
+
     def _target(self) -> str | None:
         choice = self.choice
         assert choice.stray is not None
-        if choice.host_required:
+        if choice.host_required or self.mismatch.family == "pin":
             return HOST
         if choice.other is not None and choice.other.device is not None:
             return choice.other.device

@@ -19,7 +19,7 @@ from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.frames import Frame
 from ipydevice.diagnose.infer import device
-from ipydevice.diagnose.meeting import Candidate, candidates, fill_by_elimination, library_operands, view_of
+from ipydevice.diagnose.meeting import Candidate, anywhere, candidates, fill_by_elimination, library_operands, view_of
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.source import FunctionNode
 from ipydevice.messages import Mismatch
@@ -52,6 +52,8 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice:
     met = fill_by_elimination(candidates(frame, below), mismatch.devices)
     met = [_seen_through(candidate, tracer, mismatch) for candidate in met]
     inside = library_operands(frames[at + 1 :])
+    if not any(candidate.device for candidate in met):
+        met = anywhere(frame, inside)
     choice = Choice(met=met)
     sides = _sides(met, inside, mismatch)
     if mismatch.family == "numpy" or mismatch.host_required:

@@ -8,7 +8,7 @@ import re
 from ipydevice import placement
 from ipydevice.diagnose.finding import Finding, Operand, Site, Stray
 from ipydevice.diagnose.source import Source
-from ipydevice.diagnose.words import EXPLANATIONS, HABITS
+from ipydevice.diagnose.words import EXPLANATIONS, HABITS, VARIANTS
 from ipydevice.diagnosis import Diagnosis, Fix, Mark, Place, Row, Subject
 from ipydevice.messages import Mismatch
 
@@ -21,7 +21,7 @@ def describe(finding: Finding, fixes: list[Fix], rows: list[Row], notes: list[st
     failed = place(finding.failed)
     culprit = _subject_of_stray(stray) if stray is not None else None
     other = _other(finding)
-    origin_site = finding.origin.site if finding.origin is not None else None
+    origin_site = finding.told or (finding.origin.site if finding.origin is not None else None)
     cell = finding.failed.source.cell
     return Diagnosis(
         message=mismatch.text,
@@ -224,12 +224,18 @@ def _explanation(finding: Finding) -> str:
     stray = finding.stray
     if stray is None:
         return EXPLANATIONS["no_accelerator"] if finding.cause == "no_accelerator" else finding.mismatch.meaning
+    cause = finding.cause
     origin = finding.origin.site if finding.origin is not None else stray.site
+    if finding.told is not None:
+        origin = finding.told
+        cause = "moved_away" if cause in ("model_not_moved", "framework_moved_model") else cause
+    if cause == "plain_tensor_attribute" and stray.owner is not None and not placement.is_module(stray.owner):
+        cause = "attribute_of_no_module"
     loop = next((step.site for step in finding.chain if step.how == "loop"), None)
     if finding.cause in ("input_not_moved", "label_not_moved", "nested_batch_partly_moved") and loop is not None:
         origin = loop
     at = place(origin)
-    return EXPLANATIONS.get(finding.cause, EXPLANATIONS["unknown"]).format(
+    return (VARIANTS.get(cause) or EXPLANATIONS.get(cause) or EXPLANATIONS["unknown"]).format(
         stray=stray.expression,
         other=finding.other.expression if finding.other is not None else "the rest",
         device=stray.device,

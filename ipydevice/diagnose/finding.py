@@ -98,6 +98,7 @@ class Finding:
     failed: Site  # the running statement or expression of the innermost frame of the user's
     history: CellHistory
     namespace: dict[str, Any]
+    start: Site | None = None  # the outermost frame of the user's; None where only a text is at hand
     stray: Stray | None = None
     other: Operand | None = None  # what the stray met
     operands: list[Operand] = field(default_factory=list)
@@ -108,6 +109,7 @@ class Finding:
     cause: str = "unknown"
     confidence: Confidence = "guess"
     evidence: list[str] = field(default_factory=list)
+    told: Site | None = None  # the line that the explanation points at, where it is not the origin
     library: str | None = None  # set where no code of the user's can be right
 
     @property

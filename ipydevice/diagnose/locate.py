@@ -113,6 +113,9 @@ def _operands(node: ast.AST | None) -> Iterator[tuple[ast.expr, str]]:
             yield from ((part, "index") for part in _index_parts(node.slice))
         case ast.Attribute():
             yield node.value, "receiver"
+        case ast.AugAssign(target=ast.Subscript()):  # `a[i] += b` indexes a by i first
+            yield from _targets([node.target])
+            yield node.value, "value"
         case ast.AugAssign():
             yield node.target, "target"
             yield node.value, "value"

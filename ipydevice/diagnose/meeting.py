@@ -227,6 +227,17 @@ def entered(node: ast.AST, frame: Frame, below: Frame) -> ast.Call | None:
     return calls[0]
 
 
+def anywhere(frame: Frame, inside: list[tuple[str, Any]]) -> list[Candidate]:
+    """What took part, found anywhere on the line: ``executor.submit(model, x).result()`` raises another's error."""
+    found: list[Candidate] = []
+    for expr in ast.walk(frame.node) if frame.node is not None else ():
+        if isinstance(expr, (ast.Name, ast.Attribute, ast.Subscript)):
+            live = value(expr, frame.scope)
+            held = _inside(frame, expr, "value", live) if live is not MISSING else ()
+            found += [c for c in held if any(placement.same(c.value, tensor) for _, tensor in inside)]
+    return found
+
+
 def passed_values(call: ast.Call, frame: Frame, below: Frame) -> dict[ast.expr, tuple[str, Any]]:
     """A call's arguments by parameter name, with their values from the frame that it entered.
 

@@ -485,6 +485,7 @@ _MOVERS = ("to", "cuda", "cpu", "_apply", "half", "float", "double")
 def _most_telling(found: list[Binding]) -> Binding | None:
     """Of the places that set an attribute: a real value rather than None or the same one moved, the last one made."""
     found = [binding for binding in found if getattr(binding.method, "name", "") not in _MOVERS] or found
+    found = [binding for binding in found if not isinstance(binding.node, ast.AugAssign)] or found
     real = [binding for binding in found if not isinstance(binding.value, ast.Constant) and binding.value is not None]
     empty = (ast.List, ast.Dict, ast.Set)
     filled = [

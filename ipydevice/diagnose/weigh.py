@@ -33,6 +33,8 @@ def weight(
         weight += 2.0
     between_cards = HOST not in {other.device for other in everyone}
     if between_cards and candidate.via in ("parameter", "buffer"):
+        if _is_split(candidate, everyone, tracer):
+            return -4.0, []
         if _is_on_named_card(candidate, tracer):
             return 2.0, [f"the code puts {name} on {device}, a card that it names as a constant"]
         return -4.0, []  # parameters are at home and activations travel
@@ -167,6 +169,15 @@ def names_its_card(text: str, chain: list[Step], tracer: Tracer) -> bool:
         calls.append(moved.node)
     moves = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda", "xpu")]
     return bool(moves) and is_literal_device(moves[-1])
+
+
+def _is_split(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
+    """Whether the model that the parameter belongs to lives on the other card too: by design, as a pipeline does."""
+    chain = holders.find(candidate.value, tracer.namespace.items())
+    others = {other.device for other in everyone if other.device != candidate.device}
+    return (
+        bool(chain) and placement.is_module(chain[0].value) and bool(others & set(placement.devices_of(chain[0].value)))
+    )
 
 
 def _is_on_named_card(candidate: Candidate, tracer: Tracer) -> bool:

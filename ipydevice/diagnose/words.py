@@ -51,7 +51,7 @@ EXPLANATIONS: dict[str, str] = {
     "must_be_cpu": "this argument has to be on the host by rule, and {stray} is on {device}",
     "generator_device": "a random generator works for one device only: {stray} is for {device}, the numbers are wanted "
     "on {target}",
-    "cuda_in_dataset": "a Dataset or collate function makes accelerator tensors in a worker process",
+    "cuda_in_dataset": "a Dataset or collate function makes accelerator tensors; batches are put together on the host",
     "dp_replica_state": "DataParallel copies parameters and buffers to each card; {stray} is neither, so every replica "
     "uses the first card's",
     "meta_not_materialized": "{stray} is on meta: it has a shape and no data, its weights were never loaded "
@@ -60,6 +60,13 @@ EXPLANATIONS: dict[str, str] = {
     "ddp_wrong_device": "this process works on another card than its rank's",
     "traced_constant": "tracing froze the device of a constant into the traced module",
     "unknown": "{stray} is on {device} and meets {other} on {target}",
+}
+
+# The same causes where more is known.
+VARIANTS: dict[str, str] = {
+    "attribute_of_no_module": "{owner} keeps it as `{attribute}` (`{origin}`, {where}) and is no nn.Module, so "
+    "moving models does not move it",
+    "moved_away": "{stray} was last moved by `{origin}` ({where}), to {device}",
 }
 
 HABITS: dict[str, str] = {

@@ -32,6 +32,8 @@ def by_message(facts: Facts) -> str | None:
         return "cuda_in_dataset"
     if mismatch.family == "generator":
         return default_device(facts) or "generator_device"
+    if facts.stray is not None and facts.stray.kind == "loader":
+        return "cuda_in_dataset"
     if mismatch.host_required is not None:
         return "must_be_cpu"
     return None

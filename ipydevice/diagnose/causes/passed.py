@@ -125,9 +125,10 @@ def named_card(facts: Facts) -> str | None:
 
 def _is_constant(given: ast.expr, site: Site, facts: Facts) -> bool:
     """Whether a device, followed to where it was set, is one that the code names: ``torch.device("cuda")``."""
-    ends = [given] + [
-        step.value for step in facts.tracer.trace(Site(site.source, given, site.frame)) if step.value is not None
-    ]
+    chain = facts.tracer.trace(Site(site.source, given, site.frame))
+    if chain and chain[-1].site.source.function(chain[-1].site.node) is None:
+        return False  # `device = "cuda"` at the top of a notebook is where a device belongs
+    ends = [given] + [step.value for step in chain if step.value is not None]
     return any(
         isinstance(node, ast.Constant) and isinstance(node.value, str) and device_name(node.value.lower()) is not None
         for node in ast.walk(ends[-1])
