@@ -180,14 +180,14 @@ def test_an_error_without_frames_of_the_user() -> None:
     assert diagnosis is None or (diagnosis.culprit is None and diagnosis.headline)
 
 
-class Strange(RuntimeError):
+class StrangeError(RuntimeError):
     """Its text cannot be had."""
 
     def __str__(self) -> str:
         raise ValueError("no text")
 
 
-class OwnStr(RuntimeError):
+class OwnTextError(RuntimeError):
     def __str__(self) -> str:
         return KNOWN
 
@@ -210,7 +210,8 @@ ODD: dict[str, tuple[BaseException, bool]] = {
     "no arguments": (RuntimeError(), False),
     "an argument that is no text": (RuntimeError(3), False),
     "several arguments": (RuntimeError(KNOWN, 3), True),
-    "its text raises": (Strange(KNOWN), False),
+    "its text raises": (StrangeError(KNOWN), False),
+    "a text of its own": (OwnTextError(), True),
     "a very long text": (RuntimeError("x" * 1_000_000), False),
     "the text in the middle": (RuntimeError("while training:\n" + KNOWN + "\nbye"), True),
     "a plain BaseException": (OwnBase(KNOWN), True),
