@@ -180,13 +180,16 @@ def _loader(iterator: Any, frames: list[Frame], mismatch: Mismatch, tracer: Trac
         node = next(iter(_expressions(frame)), None)
     if node is None:
         return None
+    live = value(node, frame.scope)
+    is_loader = placement.kind_of(live) == "loader"
+    given = {"value": live, "known": True} if is_loader else {}
     held = attributes(iterator)
     assert frame.source is not None
     evidence = [f"`{frame.source.segment(node)}` was putting a batch together"]
     if mismatch.family == "generator":
         device = mismatch.argument_device or (mismatch.devices[-1] if mismatch.devices else None)
         device = with_index(device) if device is not None else None
-        return Choice(Candidate(frame, node, "value", device), None, [], [], evidence=evidence, margin=1.0)
+        return Choice(Candidate(frame, node, "value", device, **given), None, [], [], evidence=evidence, margin=1.0)
     away = next((with_index(name) for name in mismatch.devices if name not in ("cpu", "meta")), None)
     for live in (held.get("_dataset"), held.get("_collate_fn")):
         made = _made_on_accelerator(live, tracer)
@@ -197,7 +200,7 @@ def _loader(iterator: Any, frames: list[Frame], mismatch: Mismatch, tracer: Trac
             return Choice(
                 stray, None, [], [step], evidence=[*evidence, "a Dataset should give host tensors"], margin=2.0
             )
-    return Choice(Candidate(frame, node, "value", away), None, [], [], evidence=evidence, margin=0.5)
+    return Choice(Candidate(frame, node, "value", away, **given), None, [], [], evidence=evidence, margin=0.5)
 
 
 def _expressions(frame: Frame) -> list[ast.expr]:

@@ -37,6 +37,8 @@ def _one(proposal: Proposal | None) -> Iterator[Proposal]:
 
 def left_behind(ctx: Context) -> Iterator[Proposal]:
     """A value that was never moved: in the loop that hands it out, where it is fresh, or where it is used."""
+    if ctx.stray is not None and ctx.stray.kind == "loader":
+        return  # it has no .to()
     for step in ctx.chain:
         if step.how == "loop":
             yield from _one(moves.in_loop(ctx, step))
@@ -164,7 +166,7 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "input_not_moved": (left_behind, batches.whole_batch),
     "label_not_moved": (left_behind, batches.whole_batch),
     "nested_batch_partly_moved": (batches.deeper, batches.whole_batch, left_behind, attributes.plain_attribute),
-    "cuda_in_dataset": (datasets.host_dataset, left_behind),
+    "cuda_in_dataset": (datasets.host_dataset, datasets.unpinned, left_behind),
     "fresh_tensor_no_device": (fresh_tensor,),
     "plain_tensor_attribute": (attributes.plain_attribute, _named, left_behind),
     "derived_tensor_in_init": (attributes.derived_in_init, left_behind),

@@ -32,6 +32,25 @@ def host_dataset(ctx: Context) -> Iterator[Proposal]:
             return
 
 
+def unpinned(ctx: Context) -> Iterator[Proposal]:
+    """Only host memory can be pinned: a loader over accelerator tensors does without."""
+    if ctx.finding.mismatch.family != "pin":
+        return
+    for source in classes.sources(ctx):
+        for call in (node for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
+            for keyword in call.keywords:
+                if (
+                    keyword.arg == "pin_memory"
+                    and isinstance(keyword.value, ast.Constant)
+                    and keyword.value.value is True
+                ):
+                    draft = ctx.draft(source)
+                    draft.replace(keyword.value, "False")
+                    note = "its tensors are on the accelerator already: there is nothing to pin"
+                    yield Proposal("build the loader without pinned memory", [draft], note=note)
+                    return
+
+
 def _getters(source: Source) -> Iterator[ast.FunctionDef]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.FunctionDef) and ("collate" in node.name or node.name == "__getitem__"):
