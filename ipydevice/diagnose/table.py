@@ -14,8 +14,12 @@ def rows_of(frames: list[Frame]) -> list[Row]:
 
     rows: list[Row] = []
     ordered = [f for f in reversed(frames) if f.is_user] + [f for f in reversed(frames) if not f.is_user]
+    seen: set[tuple[int, str, int]] = set()  # a function that calls itself shows what changes from call to call
     for frame in ordered:
-        rows += frame_rows(_used(frame), title(frame), frame.is_user)
+        code = id(frame.frame.f_code)
+        used = {name: live for name, live in _used(frame).items() if (code, name, id(live)) not in seen}
+        seen.update((code, name, id(live)) for name, live in used.items())
+        rows += frame_rows(used, title(frame), frame.is_user)
     return rows
 
 

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 from IPython.core.ultratb import FormattedTB  # noqa: E402
 
-RUNS = 15
+RUNS = 7
 
 STANDARD = [
     "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
@@ -38,7 +38,7 @@ DEEP = [
     "        self.fc = torch.nn.Linear(4, 4)\n        self.inner = Block(n - 1) if n else None\n"
     "        self.bias = torch.zeros(4)\n    def forward(self, x):\n        x = self.fc(x)\n"
     "        return self.inner(x) if self.inner is not None else x + self.bias\n",
-    "net = torch.nn.Sequential(*[Block(20) for _ in range(50)]).to('cuda:0')\n",
+    "net = torch.nn.Sequential(*[Block(12) for _ in range(20)]).to('cuda:0')\n",
     *[f"v{i} = [torch.ones(4) for _ in range(20)]\nv{i} = {{'a': v{i}}}\n" for i in range(200)],
     "def run(n, x):\n    if n:\n        return run(n - 1, x)\n    return net(x)\n",
     "x = torch.ones(2, 4, device='cuda:0')\nrun(30, x)\n",

@@ -639,6 +639,41 @@ net = nn.Linear(3, 2)
 ---
 net.to('cuda:5')
 """),
+    # An item that += indexes: the load of the item fails first.
+    ("index_device", "idx", """
+counts = torch.zeros(3)
+idx = torch.tensor([0, 1], device=DEV)
+---
+counts[idx] += 1
+"""),
+    # A pipeline by design: what travels is stray, not the half that stays.
+    ("model_split_multi_gpu", "h", """
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4).to('cuda:0'), nn.Linear(4, 4).to('cuda:1')
+    def forward(self, x):
+        h = self.a(x)
+        return self.b(h)
+---
+two = Two()
+---
+two(torch.ones(2, 4, device='cuda:0'))
+"""),
+    # Raised in a thread, shown where its result is asked for.
+    ("input_not_moved", "batch", """
+from concurrent.futures import ThreadPoolExecutor
+net, batch = nn.Linear(4, 2).to(DEV), torch.ones(3, 4)
+---
+ThreadPoolExecutor(1).submit(net, batch).result()
+"""),
+    ("cuda_in_dataset", "loader", """
+from torch.utils.data import DataLoader, TensorDataset
+loader = DataLoader(TensorDataset(torch.ones(4, 2, device=DEV)), batch_size=2, pin_memory=True)
+---
+for (x,) in loader:
+    pass
+"""),
 ]  # fmt: skip
 
 
@@ -658,6 +693,20 @@ def test_cause(cause: str, culprit: str, cells: str, notebook: Notebook, tmp_pat
     finding = notebook.finding()
     named = finding.stray.expression if finding.stray is not None else ""
     assert (finding.cause, named) == (cause, culprit)
+
+
+def test_a_reason_points_at_the_line_that_did_it(notebook: Notebook) -> None:
+    notebook.run("net = nn.Linear(4, 2).to(DEV)", "net.to('cpu')", "net(torch.ones(3, 4, device=DEV))")
+    finding = notebook.finding()
+    assert finding.told is not None
+    assert finding.told.source.segment(finding.told.node) == "net.to('cpu')"
+
+
+def test_a_move_thrown_away_is_the_line_to_show(notebook: Notebook) -> None:
+    notebook.run("net, x = nn.Linear(4, 2).to(DEV), torch.ones(3, 4)", "for _ in range(2):\n    x.to(DEV)\n    net(x)")
+    finding = notebook.finding()
+    assert finding.told is not None
+    assert finding.told.source.segment(finding.told.node) == "x.to(DEV)"
 
 
 # Raised in other processes, on several ranks, or in traced code: virtual cards raise none of them in a shell.

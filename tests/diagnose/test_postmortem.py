@@ -244,7 +244,9 @@ def test_a_very_deep_traceback(notebook: Notebook) -> None:
         "x, y = torch.ones(3, device=DEV), torch.ones(3)",
         "down(400, x, y)",
     )
-    assert examined(notebook).headline
+    diagnosis = examined(notebook)
+    assert diagnosis.headline == "y is on cpu, x is on cuda:0"
+    assert [row.name for row in diagnosis.placements].count("x") == 2  # in down(), once, and in the cell
 
 
 def test_nothing_of_the_users_runs(notebook: Notebook) -> None:
