@@ -26,6 +26,7 @@ class _Installed:
 
     hook: Hook | None = None
     thread_hook: ThreadHook | None = None
+    explained: int = 0  # `id` of the error explained last: holding the error itself would keep its frames alive
 
 
 def install() -> None:
@@ -60,6 +61,7 @@ def explain_below(exc: BaseException) -> None:
 
     Of several processes that fail at the same place one shows the panel, the others one line.
     """
+    _Installed.explained = id(exc)
     try:
         text = _panel(exc)
     except Exception as error:  # whatever it is, the program's own error comes first
@@ -71,6 +73,11 @@ def explain_below(exc: BaseException) -> None:
         prefix = f"[rank {mine}] " if mine is not None else ""
         sys.stderr.write("\n".join(prefix + line for line in text.splitlines()) + "\n")
         sys.stderr.flush()
+
+
+def has_explained(exc: BaseException) -> bool:
+    """Whether `exc`, which is still alive, was the last one given to `explain_below`."""
+    return _Installed.explained == id(exc)
 
 
 def _panel(exc: BaseException) -> str:

@@ -62,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
+        if known.command == "run":
+            raise  # the program's: the interpreter ends by the signal, as it does without us
         return 130
 
 

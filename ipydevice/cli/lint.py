@@ -1,7 +1,8 @@
 """Find device mistakes in programs and notebooks before they run. Nothing is run, PyTorch is not needed.
 
 `# noqa: IPD004` on a line silences a rule there; [tool.ipydevice.lint] in pyproject.toml has select, extend-select,
-ignore, exclude and per-file-ignores. Exit code 0 when nothing is found, 1 when something is, 2 for wrong input.
+ignore, exclude and per-file-ignores. Exit code 0 when nothing is found, 1 when something is, a syntax error too,
+2 for wrong input and files that cannot be read.
 
 Examples:
   ipydevice lint .
@@ -61,7 +62,7 @@ def run(given: argparse.Namespace) -> int:
             failed.append(report)
         else:
             reports.append(report)
-    written = output.render(reports, given.output_format, fixing=given.fix)
+    written = output.render(reports, given.output_format, fixing=given.fix, unread=len(failed))
     if written:
         print(written)
     for line in failed:
@@ -152,6 +153,8 @@ def _decoded(raw: bytes, path: Path) -> str:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)  # PEP 263
         except SyntaxError as error:
             raise InputError(f"{path}: {error.msg}") from None
+    if b"\0" in raw:
+        raise InputError(f"{path}: no text file")
     try:
         return raw.decode(encoding)
     except (UnicodeDecodeError, LookupError):

@@ -16,7 +16,6 @@ import argparse
 import os
 import runpy
 import sys
-import traceback
 from pathlib import Path
 from types import TracebackType
 
@@ -64,24 +63,45 @@ def _run(program: str, args: list[str], *, as_module: bool) -> int:
             runpy.run_path(program, run_name="__main__")
     except SystemExit as error:
         return _exit_code(error)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  # everything that would have ended the program
-        error.__traceback__ = _own(error)
-        sys.last_value, sys.last_type, sys.last_traceback = error, type(error), error.__traceback__
-        excepthooks.trim(error)
-        traceback.print_exception(error)
-        excepthooks.explain_below(error)
+    except BaseException as error:  # everything that would have ended the program
+        error.__traceback__ = own = _own(error)
+        if own is None and isinstance(error, ImportError):
+            raise InputError(str(error)) from None  # -m with a name that is no module
+        _show(error)
+        if isinstance(error, KeyboardInterrupt):
+            sys.excepthook = lambda *_: None  # it is shown; the interpreter's own exit code or signal is still to come
+            raise
         return 1
     return 0
 
 
 def _own(error: BaseException) -> TracebackType | None:
-    """The traceback from the program's first frame on, without ours and runpy's."""
+    """The traceback from the program's first frame on, without ours, runpy's and the import system's.
+
+    None where the program never began, as after a SyntaxError in it.
+    """
     tb = error.__traceback__
-    while tb is not None and tb.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+    while tb is not None and _leads_there(tb.tb_frame.f_code.co_filename):
         tb = tb.tb_next
-    return tb if tb is not None else error.__traceback__
+    return tb
+
+
+def _leads_there(file: str) -> bool:
+    return file in (__file__, runpy.__file__) or file.startswith(("<frozen runpy", "<frozen importlib"))
+
+
+def _show(error: BaseException) -> None:
+    """What the interpreter does with an uncaught error: its hook is asked, that of the program where it has one."""
+    sys.last_value, sys.last_type, sys.last_traceback = error, type(error), error.__traceback__
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except Exception as wrong:  # noqa: BLE001  # the program's hook
+        print("Error in sys.excepthook:", file=sys.stderr)
+        sys.__excepthook__(type(wrong), wrong, wrong.__traceback__)
+        print("\nOriginal exception was:", file=sys.stderr)
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    if not excepthooks.has_explained(error):
+        excepthooks.explain_below(error)
 
 
 def _exit_code(error: SystemExit) -> int:

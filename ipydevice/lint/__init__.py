@@ -11,8 +11,9 @@ from ipydevice.lint.names import Names
 from ipydevice.lint.rule import RULES, Change, Problem, Rule
 from ipydevice.lint.settings import Settings
 
-__all__ = ["RULES", "Document", "Note", "Report", "Settings", "check", "fixed"]
+__all__ = ["RULES", "SYNTAX", "Document", "Note", "Report", "Settings", "check", "fixed"]
 
+SYNTAX = "SyntaxError"  # in place of a rule's id
 _ROUNDS = 10  # of fixing and checking again
 
 
@@ -25,7 +26,7 @@ class Note:
     column: int  # 1-based, in characters
     end: Spot
     end_column: int
-    rule: str
+    rule: str  # its id, SYNTAX for what does not parse
     message: str
     fixable: bool
 
@@ -44,12 +45,16 @@ class Report:
 def check(text: str, name: str, settings: Settings) -> Report:
     """The problems of one file, from the top.
 
-    Raises InputError where it is no Python, or no notebook.
+    Syntax errors are among them whatever the settings say: what does not parse is not checked.
+    Raises InputError where a notebook's file is no notebook.
     """
-    if "torch" not in text:  # nothing here can be on a wrong device
-        return Report(name)
     document = Document(text, name)
-    notes = [_note(document, rule, problem) for rule, problem in _problems(document, settings)]
+    notes = [
+        Note(name, broken.spot, broken.column, broken.spot, broken.column, SYNTAX, broken.message, fixable=False)
+        for broken in document.broken
+    ]
+    if "torch" in text:  # else nothing here can be on a wrong device
+        notes += [_note(document, rule, problem) for rule, problem in _problems(document, settings)]
     return Report(
         name, sorted(notes, key=lambda n: (n.spot.cell or 0, n.spot.line, n.column, n.rule)), document.skipped
     )

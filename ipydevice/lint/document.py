@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ from functools import cached_property
 from ipydevice.cells import PYTHON_MAGICS
 from ipydevice.diagnose.source import Source
 from ipydevice.input_error import InputError
-from ipydevice.notebook_files import FileCell, NotebookFile, is_notebook
+from ipydevice.notebook_files import FileCell, NotebookFile, is_notebook, transform
 
 _MAGIC = re.compile(r"^(?P<indent>\s*)(?:[%!?]|\w+\s*=\s*[%!](?!=)|[^#\s].*\?\s*$)")
 _HELD = "pass  # ipydevice: line "
@@ -32,6 +33,15 @@ class Spot:
     number: int | None = None  # n of In [n]
 
 
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A cell or a file that does not parse."""
+
+    spot: Spot
+    column: int  # 1-based, in characters
+    message: str
+
+
 @dataclass(slots=True)
 class _Part:
     cell: FileCell
@@ -40,22 +50,26 @@ class _Part:
 
 
 class Document:
-    """The text of one file with its tree; raises InputError where the file is no Python or no notebook."""
+    """The text of one file with its tree, an empty one where it is `broken`.
+
+    Raises InputError where the file is no notebook, or too deep for the parser.
+    """
 
     def __init__(self, text: str, name: str) -> None:
         self.name = name
         self.book = NotebookFile.read(text, name) if is_notebook(text, name) else None
         self.parts: list[_Part] = []
         self.skipped: list[str] = []
+        self.broken: list[Broken] = []
         self.text = text if self.book is None else self._joined(self.book)
-        self.source = Source(self.text, file=name)
         if self.book is None:
             try:
-                ast.parse(text)
-            except (SyntaxError, ValueError, RecursionError) as error:
-                line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-                reason = error.msg if isinstance(error, SyntaxError) else str(error)
-                raise InputError(f"{name}{line}: no Python that this version can read ({reason})") from None
+                _parse(text)
+            except SyntaxError as error:
+                self.broken.append(_broken(error))
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{name}: no Python that this version can read ({error})") from None
+        self.source = Source("" if self.book is None and self.broken else self.text, file=name)
 
     def _joined(self, book: NotebookFile) -> str:
         if book.language not in ("python", "ipython", "python3"):
@@ -65,11 +79,15 @@ class Document:
         for cell in book.cells:
             shown, held = _without_magics(cell.source)
             try:
-                ast.parse("\n".join(shown))
-            except (SyntaxError, ValueError, RecursionError):
-                if cell.source.strip():
-                    self.skipped.append(f"{self.name}: cell {cell.position + 1} is no Python, it is skipped")
+                _parse("\n".join(shown))
+            except SyntaxError as error:
+                if _is_for_ipython(cell.source):
+                    self.skipped.append(f"{self.name}: cell {cell.position + 1} is no plain Python, it is skipped")
+                else:
+                    self.broken.append(_broken(error, cell))
                 continue
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{self.name}: cell {cell.position + 1} cannot be read ({error})") from None
             lines.append(_mark(cell.position))
             self.parts.append(_Part(cell, len(lines), held))
             lines += shown
@@ -122,6 +140,29 @@ class Document:
         return False
 
 
+def _parse(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of invalid escapes, which are not this linter's business
+        ast.parse(text)
+
+
+def _broken(error: SyntaxError, cell: FileCell | None = None) -> Broken:
+    place = (cell.position + 1, cell.number) if cell is not None else ()
+    return Broken(Spot(error.lineno or 1, *place), max(error.offset or 1, 1), error.msg)
+
+
+def _is_for_ipython(source: str) -> bool:
+    """Whether IPython makes Python of a cell: `/f x`, `,f a b`."""
+    make = transform()
+    if make is None:
+        return False
+    try:
+        _parse(make(source))
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
+
+
 _MARK = re.compile(r"# %% ipydevice: cell (\d+)")
 
 
@@ -165,7 +206,7 @@ def _statements(lines: list[str]) -> Iterator[tuple[int, int]]:
 
 def _is_python(lines: list[str]) -> bool:
     try:
-        ast.parse("\n".join(lines))
+        _parse("\n".join(lines))
     except (SyntaxError, ValueError, RecursionError):
         return False
     return True

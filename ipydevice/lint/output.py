@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 import ipydevice
-from ipydevice.lint import RULES, Note, Report
+from ipydevice.lint import RULES, SYNTAX, Note, Report
 
 FORMATS = ("text", "json", "github", "sarif")
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def render(reports: Sequence[Report], form: str, *, fixing: bool) -> str:
-    """The reports in one of FORMATS."""
+def render(reports: Sequence[Report], form: str, *, fixing: bool, unread: int = 0) -> str:
+    """The reports in one of FORMATS; `unread` files have none."""
     notes = [note for report in reports for note in report.notes]
     if form == "json":
         return json.dumps([_plain(note) for note in notes], indent=2)
@@ -22,11 +22,15 @@ def render(reports: Sequence[Report], form: str, *, fixing: bool) -> str:
         return "\n".join(_github(note) for note in notes)
     if form == "sarif":
         return json.dumps(_sarif(notes), indent=2)
-    lines = [f"{_place(note)}: {note.rule}{' [*]' if note.fixable else ''} {note.message}" for note in notes]
-    return "\n".join([*lines, *_summary(reports, notes, fixing=fixing)])
+    return "\n".join([*map(_line, notes), *_summary(reports, notes, fixing=fixing, unread=unread)])
 
 
-def _summary(reports: Sequence[Report], notes: list[Note], *, fixing: bool) -> list[str]:
+def _line(note: Note) -> str:
+    named = f"{note.rule}:" if note.rule == SYNTAX else f"{note.rule}{' [*]' if note.fixable else ''}"
+    return f"{_place(note)}: {named} {note.message}"
+
+
+def _summary(reports: Sequence[Report], notes: list[Note], *, fixing: bool, unread: int) -> list[str]:
     lines: list[str] = []
     remarks = [remark for report in reports for remark in report.remarks]
     lines += [f"note: {remark}" for remark in remarks]
@@ -34,8 +38,8 @@ def _summary(reports: Sequence[Report], notes: list[Note], *, fixing: bool) -> l
     if fixed:
         lines.append(f"Fixed {fixed} {'problem' if fixed == 1 else 'problems'}.")
     if not notes:
-        return [*lines, "All checks passed!"]
-    for id_, _ in Counter(note.rule for note in notes).most_common(3):
+        return lines if unread else [*lines, "All checks passed!"]
+    for id_, _ in Counter(note.rule for note in notes if note.rule in RULES).most_common(3):
         lines.append(f"  {id_} {RULES[id_].name}: {RULES[id_].why}")
     lines.append(f"Found {len(notes)} {'problem' if len(notes) == 1 else 'problems'}.")
     fixable = sum(note.fixable for note in notes)
@@ -52,9 +56,9 @@ def _place(note: Note) -> str:
 def _plain(note: Note) -> dict[str, object]:
     return {
         "code": note.rule,
-        "name": RULES[note.rule].name,
+        "name": RULES[note.rule].name if note.rule in RULES else "syntax-error",
         "message": note.message,
-        "why": RULES[note.rule].why,
+        "why": RULES[note.rule].why if note.rule in RULES else "what does not parse cannot be checked",
         "filename": note.file,
         "cell": note.spot.cell,
         "execution_count": note.spot.number,
@@ -86,7 +90,7 @@ def _sarif(notes: list[Note]) -> dict[str, object]:
     results = [
         {
             "ruleId": note.rule,
-            "level": "warning",
+            "level": "error" if note.rule == SYNTAX else "warning",
             "message": {"text": note.message if note.spot.cell is None else f"cell {note.spot.cell}: {note.message}"},
             "locations": [
                 {

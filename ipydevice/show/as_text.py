@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from ipydevice.show import quantities
 from ipydevice.show.escape import cells, crop, visible, wrap
 from ipydevice.show.marks import lay_out
+from ipydevice.show.panel import LOADING
 from ipydevice.show.tree import (
     Bars,
     Block,
@@ -39,7 +41,8 @@ _ANSI = {"error": "1;31", "strong": "1", "stray": "1;31", "mark": "36", "quiet":
 class _Page:
     width: int
     color: bool
-    terse: int = 0  # 1: notes of the first fix only; 2: one line for each further fix; 3: no code, no notes
+    code: int = 3  # lines of code of the first fix
+    terse: int = 0  # 1: notes of the first fix only; 2: one line for each further fix; 3: no notes
 
     def paint(self, text: str, role: str) -> str:
         code = _ANSI.get(role) if self.color and text else None
@@ -50,9 +53,9 @@ def render(panel: Panel, *, width: int, color: bool) -> str:
     """Lines of at most `width` columns (at least 40 are taken), without a newline at the end."""
     page = _Page(max(40, width), color)
     lines = _lines(panel, page)
-    for terse in (1, 2, 3):
+    for code, terse in ((2, 1), (1, 2), (1, 3), (0, 3)):
         if panel.lines is not None and len(lines) > panel.lines:
-            lines = _lines(panel, replace(page, terse=terse))
+            lines = _lines(panel, replace(page, code=code, terse=terse))
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -122,10 +125,15 @@ def _folded(folded: Folded, page: _Page) -> Iterator[str]:
 
 def _options(options: Options, page: _Page) -> Iterator[str]:
     for option in options.options:
-        yield from _option(option, page, first=option is options.options[0])
+        first = option is options.options[0]
+        if options.changes:
+            code = _changes(option.diff, options.changes, "+-")
+        else:
+            code = _added(option.diff, page.code) if first else []
+        yield from _option(option, code, page, first=first)
 
 
-def _option(option: Option, page: _Page, *, first: bool) -> Iterator[str]:
+def _option(option: Option, code: list[str], page: _Page, *, first: bool) -> Iterator[str]:
     head = page.paint("fix".ljust(LABELS), "strong") if first else " " * LABELS
     number = f"{option.number}  "
     lead = 2 + LABELS + len(number)
@@ -139,8 +147,9 @@ def _option(option: Option, page: _Page, *, first: bool) -> Iterator[str]:
         lines[-1] += " " * (room - cells(tail)) + page.paint(tail, "quiet")
     else:
         lines.extend(page.paint(line, "quiet") for line in wrap(tail, page.width - lead))
-    if first and page.terse < 3:
-        lines.extend(page.paint(crop(change, page.width - lead), "add") for change in _short(option.diff))
+    for line in code:
+        role = {"+": "add", "-": "remove"}.get(line[0], "quiet")
+        lines.append(page.paint(crop(line, page.width - lead), role))
     if option.note and (page.terse == 0 or (first and page.terse < 3)):
         lines.extend(page.paint(line, "quiet") for line in wrap(visible(option.note), page.width - lead))
     yield f"  {head}{number}{lines[0]}"
@@ -148,10 +157,41 @@ def _option(option: Option, page: _Page, *, first: bool) -> Iterator[str]:
         yield " " * lead + line
 
 
-def _short(diff: Sequence[DiffLine]) -> list[str]:
-    """The line that a fix adds, where it is one."""
-    added = [f"+ {visible(line.text.strip())}" for line in diff if line.kind == "+"]
-    return added if len(added) == 1 else []
+def _added(diff: Sequence[DiffLine], limit: int) -> list[str]:
+    """The first lines that a fix adds, or takes away where it adds none; "…" where there are more."""
+    added = _changes(diff, limit, "+") or _changes(diff, limit, "-")
+    return [*added[:-2], f"{added[-2]} …"] if added[-1:] == ["…"] else added
+
+
+def _changes(diff: Sequence[DiffLine], limit: int, kinds: str) -> list[str]:
+    """At most `limit` changed lines of these kinds in their order, old and new, and "…" where there are more."""
+    changed = [line for line in _dedented(diff) if line.kind in kinds]
+    new = sum(line.kind == "+" for line in changed)
+    old = len(changed) - new
+    left = {"+": min(new, max(limit - old, limit - limit // 2)), "-": 0}
+    left["-"] = min(old, limit - left["+"])
+    lines = []
+    for line in changed:
+        if left[line.kind]:
+            left[line.kind] -= 1
+            lines.append(f"{line.kind} {visible(line.text)}")
+    return [*lines, "…"] if lines and len(lines) < len(changed) else lines
+
+
+def _dedented(diff: Sequence[DiffLine]) -> Iterator[DiffLine]:
+    """The changed lines that are not blank, those below each heading moved to the left together.
+
+    Without those that only load a patched file again.
+    """
+    part: list[DiffLine] = []
+    heading = ""
+    for line in (*diff, DiffLine("@", "")):
+        if line.kind in "+-" and line.text.strip() and heading != LOADING:
+            part.append(line)
+        elif line.kind == "@":
+            texts = textwrap.dedent("\n".join(one.text.replace("\n", " ").rstrip() for one in part)).split("\n")
+            yield from (replace(one, text=text) for one, text in zip(part, texts, strict=False))
+            part, heading = [], line.text
 
 
 def _bars(bars: Bars, page: _Page) -> Iterator[str]:

@@ -24,6 +24,8 @@ from ipydevice.show.tree import (
 
 STANDARD_LINES = 12  # a failed cell's panel in a terminal, below a traceback that is long already
 
+LOADING = "new cell, to load the file again"  # heads the setup of a patch
+
 # A guess stated as a fact costs more trust than it saves words.
 _HEDGE = {"certain": "", "likely": "probably: ", "guess": "a guess: "}
 
@@ -105,7 +107,7 @@ def _diff(fix: Fix) -> Iterator[DiffLine]:
                 if not line.startswith("@@"):
                     yield DiffLine(line[0], line[1:])
     if fix.setup:
-        yield DiffLine("@", "new cell")
+        yield DiffLine("@", LOADING if fix.kind == "patch" else "new cell")
         for line in fix.setup.splitlines():
             yield DiffLine("+", line)
 

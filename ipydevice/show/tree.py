@@ -72,7 +72,10 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Options:
+    """The fixes; the text view shows at most `changes` changed lines of each, 0: of the first, as room allows."""
+
     options: tuple[Option, ...]
+    changes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

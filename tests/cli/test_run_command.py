@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,71 @@ def test_exit_codes_are_passed_on(code: str, said: str, returned: int, tmp_path:
     assert ended.returncode == returned
     assert said in ended.stderr
     assert "✗" not in ended.stderr
+
+
+@pytest.mark.parametrize("code", [
+    "def f():\n    raise KeyboardInterrupt\nf()", "x = (", "import broken", "raise KeyboardInterrupt('now')",
+    "import atexit\natexit.register(print, 'bye')\nraise KeyboardInterrupt",
+    "import sys\nsys.excepthook = lambda *exc: print('mine', exc[0])\n1 / 0",
+    "import sys\nsys.excepthook = None\n1 / 0",
+])  # fmt: skip
+def test_ends_as_python_does(code: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(code)
+    (tmp_path / "broken.py").write_text("def f(:")
+    bare, ended = run("a.py", cwd=tmp_path), run("-m", "ipydevice", "run", "a.py", cwd=tmp_path)
+    # `python a.py` makes the path of its file absolute
+    shown = bare.stderr.replace(f'"{tmp_path}/a.py"', '"a.py"')
+    if "= None" in code:  # what the interpreter says of the hook differs by version
+        assert "ZeroDivisionError" in ended.stderr
+    else:
+        assert ended.stderr == shown
+    assert (ended.returncode, ended.stdout) == (bare.returncode, bare.stdout)
+
+
+def test_an_interrupt_from_outside(tmp_path: Path) -> None:
+    code = "import time\nprint('ready', flush=True)\ntime.sleep(60)"
+    (tmp_path / "a.py").write_text(code)
+    with subprocess.Popen(
+        [sys.executable, "-m", "ipydevice", "run", "a.py"], cwd=tmp_path, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as program:  # fmt: skip
+        assert program.stdout is not None
+        program.stdout.readline()
+        program.send_signal(signal.SIGINT)
+        _, said = program.communicate(timeout=60)
+    assert program.returncode == -signal.SIGINT
+    assert said.splitlines()[-1] == "KeyboardInterrupt"
+    assert "ipydevice" not in said
+
+
+def test_a_module_that_is_not_there(tmp_path: Path) -> None:
+    ended = run("-m", "ipydevice", "run", "-m", "nothing_like_that", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (2, "ipydevice run: No module named nothing_like_that\n")
+
+
+def test_a_module_that_does_not_parse(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = (")
+    ended = run("-m", "ipydevice", "run", "-m", "a", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[0] == f'  File "{tmp_path}/a.py", line 1'
+
+
+def test_the_panel_comes_once_below_a_hook_of_the_program(tmp_path: Path) -> None:
+    for chained in (True, False):
+        hook = f"old = sys.excepthook\ndef mine(*exc):\n    print('mine')\n    {chained} and old(*exc)\n"
+        (tmp_path / "a.py").write_text(f"import sys\n{hook}sys.excepthook = mine\n{PROGRAM}")
+        ended = run("-m", "ipydevice", "run", "--virtual", "1", "a.py", cwd=tmp_path)
+        assert ended.stdout.endswith("mine\n")
+        assert ended.stderr.count("✗") == 1
+
+
+def test_each_fix_shows_its_code(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    said = run("-m", "ipydevice", "run", "--virtual", "1", "train.py", cwd=tmp_path).stderr.splitlines()
+    heads = [at for at, line in enumerate(said) if line[:12].strip().removeprefix("fix").strip().isdigit()]
+    assert len(heads) >= 2
+    for at in heads:
+        assert said[at + 1].strip().startswith(("- ", "+ "))
 
 
 def test_module(tmp_path: Path) -> None:

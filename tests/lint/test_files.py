@@ -46,10 +46,15 @@ def test_magics_and_other_languages_are_left_out() -> None:
         "y = %who_ls\ntorch.load?\ns = torch.load('a')",
         "%%bash\ntorch.load('a')",
         "%%time\nt = torch.load('a')",
-        "this is (no Python",
+        "for name in names: !ls {name}",
     )
     assert found(text, "a.ipynb") == [(1, 8, "IPD002"), (3, 2, "IPD002")]
-    assert lint.check(text, "a.ipynb", Settings()).remarks == ["a.ipynb: cell 4 is no Python, it is skipped"]
+    assert lint.check(text, "a.ipynb", Settings()).remarks == ["a.ipynb: cell 4 is no plain Python, it is skipped"]
+
+
+def test_a_cell_that_does_not_parse_is_told_and_the_others_are_checked() -> None:
+    text = notebook("import torch\nt = torch.load('a')", "x = 1\nthis is (no Python")
+    assert found(text, "a.ipynb") == [(1, 2, "IPD002"), (2, 2, "SyntaxError")]
 
 
 def test_notebooks_of_other_languages_are_not_read() -> None:
@@ -188,12 +193,35 @@ def test_fix_writes_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[st
     )
 
 
-@pytest.mark.parametrize("content", [b"def f(:\n torch", b"torch \xff\xfe", b"torch\0", b"# coding: nonsense\ntorch"])
-def test_what_is_no_python(content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "content", [b"\x7fELF\0\0", b"\xff\xfe", b"torch \xff\xfe", b"torch\0", b"# coding: nonsense\ntorch"]
+)
+def test_what_is_no_text(content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.py").write_bytes(content)
     assert main(["lint", str(tmp_path)]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    said = capsys.readouterr()
+    assert len(said.err.splitlines()) == 1
+    assert said.out == ""
     assert (tmp_path / "a.py").read_bytes() == content
+
+
+@pytest.mark.parametrize("options", [[], ["--fix"], ["--select", "IPD004"]])
+@pytest.mark.parametrize("content", ["import torch\ndef f(:\n", "x = 1\ndef f(:\n"])
+def test_what_does_not_parse(
+    content: str, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(content)
+    assert main(["lint", str(file), *options]) == 1
+    assert capsys.readouterr().out == f"{file}:2:7: SyntaxError: invalid syntax\nFound 1 problem.\n"
+    assert file.read_text() == content
+
+
+@pytest.mark.parametrize("form", ["json", "github", "sarif"])
+def test_what_does_not_parse_is_in_every_output(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.py").write_text("x = (")
+    assert main(["lint", str(tmp_path), "--output-format", form]) == 1
+    assert "'(' was never closed" in capsys.readouterr().out
 
 
 def test_many_files_in_several_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,6 +230,15 @@ def test_many_files_in_several_processes(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["lint", str(tmp_path), "--jobs", "2", "--output-format", "json"]) == 1
     notes = json.loads(capsys.readouterr().out)
     assert [Path(note["filename"]).name for note in notes] == [f"a{number:02}.py" for number in range(70)]
+
+
+@pytest.mark.parametrize("text", ['{"cells": [', "no notebook at all", '{"cells": 3}'])
+def test_a_broken_notebook_has_not_passed(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.ipynb").write_text(text)
+    assert main(["lint", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "a.ipynb" in said.err
 
 
 def test_a_broken_notebook_is_an_input_error() -> None:

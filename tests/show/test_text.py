@@ -7,8 +7,8 @@ import pytest
 from views import HOSTILE, LONG, STANDARD, VIEWS, WIDE
 from wcwidth import wcswidth
 
-from ipydevice import show
-from ipydevice.diagnosis import Mark, Place
+from ipydevice import printing, show
+from ipydevice.diagnosis import Edit, Fix, Mark, Place
 from ipydevice.show.escape import cells, crop, visible, wrap
 from ipydevice.show.marks import lay_out
 
@@ -29,6 +29,55 @@ def test_no_line_is_wider_than_asked(name, width):
 @pytest.mark.parametrize("name", VIEWS)
 def test_colour_changes_nothing_but_colour(name):
     assert ANSI.sub("", show.text(VIEWS[name], color=True)) == show.text(VIEWS[name])
+
+
+SEVERAL = "".join(f"    self.part{i} = nn.Linear(4, 4)\n" for i in range(6))
+
+
+def with_first_fix(**edit):
+    edited = Fix("one", "edit", (Edit(**edit, cell=7, cell_id="c7"),), rerun=STANDARD.fixes[0].rerun)
+    return dataclasses.replace(STANDARD, fixes=(edited, *STANDARD.fixes[1:]))
+
+
+def test_several_lines_of_code_are_cut_with_an_ellipsis():
+    text = show.text(with_first_fix(before="def f():\n", after="def f():\n" + SEVERAL))
+    assert "\n             + self.part0 = nn.Linear(4, 4)\n" in text
+    assert "\n             + self.part2 = nn.Linear(4, 4) …\n" in text
+    assert "part3" not in text
+    assert len(text.splitlines()) <= 12
+
+
+def test_removed_lines_are_shown_where_none_is_added():
+    assert "- self.part0 = nn.Linear(4, 4)" in show.text(
+        with_first_fix(before="def f():\n" + SEVERAL, after="def f():\n")
+    )
+
+
+def test_lines_of_code_keep_their_indentation_among_each_other():
+    text = show.text(with_first_fix(before="", after="    for state in states:\n\n        state.move()\n"))
+    assert "             + for state in states:\n             +     state.move()\n" in text
+
+
+def test_notes_go_before_the_code_does():
+    view = with_first_fix(before="", after=SEVERAL)
+    long = dataclasses.replace(
+        view,
+        notes=("a note", "another"),
+        fixes=(dataclasses.replace(view.fixes[0], note="word " * 60), *view.fixes[1:]),
+    )
+    text = show.text(long)
+    assert len(text.splitlines()) <= 12
+    assert "+ self.part0 = nn.Linear(4, 4) …" in text
+
+
+def test_where_no_session_applies_them_all_fixes_show_old_and_new_code():
+    view = with_first_fix(before=SEVERAL, after=SEVERAL.replace("Linear", "Lazy"))
+    lines = [line.strip() for line in printing.panel(view, color=False).splitlines()]
+    at = lines.index("- self.part0 = nn.Linear(4, 4)")
+    assert lines[at + 1 : at + 5] == [
+        "- self.part1 = nn.Linear(4, 4)", "+ self.part0 = nn.Lazy(4, 4)", "+ self.part1 = nn.Lazy(4, 4)", "…",
+    ]  # fmt: skip
+    assert "+ loss = F.cross_entropy(logits, labels.to(device))" in lines
 
 
 def test_marks_stand_under_their_operands():
