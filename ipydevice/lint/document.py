@@ -19,7 +19,9 @@ from ipydevice.diagnose.source import Source
 from ipydevice.input_error import InputError
 from ipydevice.notebook_files import FileCell, NotebookFile, is_notebook, transform
 
-_MAGIC = re.compile(r"^(?P<indent>\s*)(?:[%!?]|\w+\s*=\s*[%!](?!=)|[^#\s].*\?\s*$)")
+# IPython takes these without their % too (%automagic); looked for only in cells that are no plain Python.
+_AUTOMAGIC = r"(?:pip|conda|mamba|micromamba|uv|cd|ls|ll|mkdir|rmdir|cat|cp|mv|rm|man|less|more)\s+[\w./~$\"'-]"
+_MAGIC = re.compile(rf"^(?P<indent>\s*)(?:[%!?]|\w+\s*=\s*[%!](?!=)|[^#\s].*\?\s*$|{_AUTOMAGIC})")
 _HELD = "pass  # ipydevice: line "
 _NOQA = re.compile(r"#\s*noqa(?::\s*(?P<ids>[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*))?", re.IGNORECASE)
 

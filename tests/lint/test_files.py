@@ -46,9 +46,10 @@ def test_magics_and_other_languages_are_left_out() -> None:
         "y = %who_ls\ntorch.load?\ns = torch.load('a')",
         "%%bash\ntorch.load('a')",
         "%%time\nt = torch.load('a')",
-        "for name in names: !ls {name}",
+        "/print 1",
+        "pip install -q torch\ncd ..\nu = torch.load('a')",
     )
-    assert found(text, "a.ipynb") == [(1, 8, "IPD002"), (3, 2, "IPD002")]
+    assert found(text, "a.ipynb") == [(1, 8, "IPD002"), (3, 2, "IPD002"), (5, 3, "IPD002")]
     assert lint.check(text, "a.ipynb", Settings()).remarks == ["a.ipynb: cell 4 is no plain Python, it is skipped"]
 
 
