@@ -18,7 +18,7 @@ import linecache
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 # Cell magics whose body is Python, with the file names under which they compile it.
@@ -31,6 +31,8 @@ PYTHON_MAGICS: dict[str, tuple[str, ...]] = {
     "capture": (),
 }
 
+# Lines that show and load ipydevice, and change nothing of the user's.
+_OURS = re.compile(r"\s*(?:#.*|%(?:devices|devicefix)\b.*|%(?:re|un)?load_ext\s+ipydevice\b.*)?")
 _CELL_MAGIC = re.compile(r"%%(\w+)")
 _TERMINAL_NAME = re.compile(r"<ipython-input-(\d+)-\w+>")  # IPython without ipykernel, any version
 _KERNEL_NAME = re.compile(r"[\\/]ipykernel_\d+[\\/]")  # <tmp>/ipykernel_<pid>/<hash of the raw text>.py
@@ -46,6 +48,11 @@ class Cell:
     started: float | None = None  # time.monotonic() at the start
     duration: float | None = None  # seconds; None while it runs, or rebuilt from history
     success: bool | None = None  # None while it runs, or rebuilt from history
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it holds nothing but our magics, so that no re-run needs it."""
+        return all(_OURS.fullmatch(line) for line in self.raw.splitlines())
 
 
 @dataclass
@@ -96,6 +103,10 @@ class CellHistory:
         cell.success = success
         if cell.started is not None:
             cell.duration = time.monotonic() - cell.started
+
+    def afterwards(self) -> CellHistory:
+        """The same history for an error with which the cell that runs now has nothing to do."""
+        return replace(self, _open=[])
 
     @property
     def running(self) -> Cell | None:

@@ -170,6 +170,11 @@ class Diagnosis:
         plain["failed"]["cell_source"] = plain.pop("failed_cell_source")
         return plain
 
+    def __str__(self) -> str:
+        from ipydevice import show
+
+        return show.text(self)
+
     def _ipython_display_(self) -> None:
         """Where a cell ends with it, the panel is shown and not its fields."""
         from ipydevice import show  # a room below this one, so only when asked

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ipydevice.report import CheckReport
 
 _HOOK = "_ipydevice_hook"  # on the shell: where its Hook stands, if there is one
-_MARK = "_ipydevice"  # on an exception: (n of the In [n] in which it was explained, number of its Diagnosis)
+_MARK = "_ipydevice"  # on an exception: (n of the In [n] in which it was shown, number of its Diagnosis)
 Result = TypeVar("Result")
 
 _OUTSIDE = 0  # the n for code that no cell runs: callbacks, threads
@@ -73,6 +73,7 @@ class Hook:
         self.history = CellHistory.from_shell(shell)
         self.last: Diagnosis | None = None
         self.checked: CheckReport | Inventory | None = None  # what %%devicecheck or %devices has offered since
+        self.error_before: str | None = None  # the class of the last error before loading, where that is none of ours
         self._count = 0  # diagnoses so far
         self._started: list[Any] = []  # IPython's notes on the cells that are running: strings
         self._installed = False
@@ -90,7 +91,7 @@ class Hook:
                 show_before(*args, **kwargs)
 
         def excepthook(args: threading.ExceptHookArgs, /) -> None:
-            with self._told(args.exc_value, panel=False):
+            with self._told(args.exc_value, in_thread=True):
                 thread_before(args)
 
         self._show_before = shell_before
@@ -129,7 +130,10 @@ class Hook:
             return False
         from ipydevice import messages
 
-        return messages.recognise(exc) is not None
+        if messages.recognise(exc) is not None:
+            return True
+        self.error_before = type(exc).__name__
+        return False
 
     def _cell_starts(self, info: Any) -> None:
         """`pre_run_cell`: on the way of every good cell, so it does nothing but note it down."""
@@ -156,14 +160,16 @@ class Hook:
             self.history.close(bool(result.success))
 
     @contextmanager
-    def _told(self, exc: BaseException | None, *, panel: bool = True) -> Iterator[None]:
+    def _told(self, exc: BaseException | None, *, in_thread: bool = False) -> Iterator[None]:
         """The headline before what happens inside, the panel after it; neither for what is no device error."""
-        if exc is not None and panel:
+        if exc is not None and not in_thread:
             self._attempt("closing the check", self._close_check, exc)
-        found = self._begin(exc) if exc is not None and self._installed else None
+        # The cell that runs by now need not be the one that has started the thread.
+        history = self.history.afterwards() if in_thread else self.history
+        found = self._begin(exc, history) if exc is not None and self._installed else None
         yield
         if found is not None:
-            self._finish(*found, panel=panel)
+            self._finish(*found, panel=not in_thread)
         self._say_what_failed()
 
     def _close_check(self, exc: BaseException) -> None:
@@ -178,16 +184,23 @@ class Hook:
         """Whether `last` is about this exception."""
         return self.last is not None and exc.__dict__.get(_MARK, (None, None))[1] == self._count
 
-    def _begin(self, exc: BaseException) -> tuple[PostMortem, str | None] | None:
+    def remember(self, exc: BaseException, diagnosis: Diagnosis) -> None:
+        """Somebody has asked about this exception: from now on `%devicefix` numbers the fixes of this diagnosis."""
+        self._count += 1
+        exc.__dict__[_MARK] = (exc.__dict__.get(_MARK, (None, None))[0], self._count)
+        self.last = diagnosis
+        self.checked = None
+
+    def _begin(self, exc: BaseException, history: CellHistory) -> tuple[PostMortem, str | None] | None:
         """The started post-mortem and its headline, which now stands on the exception."""
         cell = self.history.running.number if self.history.running else _OUTSIDE
         if "torch" not in sys.modules or exc.__dict__.get(_MARK, (None, None))[0] == cell:
             return None
         self._attempt("hiding the frames of virtual GPUs", _cut_virtual_frames, exc)
-        found = self._attempt("recognising the error", self._examine, exc)
+        found = self._attempt("recognising the error", self._examine, exc, history)
         if found is None and not self._failed:
             return None
-        seen_before = _MARK in exc.__dict__
+        seen_before = exc.__dict__.get(_MARK, (None, None))[0] is not None
         self._count += 1
         exc.__dict__[_MARK] = (cell, self._count)
         if found is None:
@@ -197,10 +210,10 @@ class Hook:
             self._attempt("putting the headline on the error", BaseException.add_note, exc, headline)
         return found, headline
 
-    def _examine(self, exc: BaseException) -> PostMortem | None:
+    def _examine(self, exc: BaseException, history: CellHistory) -> PostMortem | None:
         from ipydevice import postmortem
 
-        return postmortem.begin(exc, self.history, self.shell.user_ns)
+        return postmortem.begin(exc, history, self.shell.user_ns)
 
     def _finish(self, found: PostMortem, headline: str | None, *, panel: bool) -> None:
         if panel and headline is not None and not self._shows_notes():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
@@ -67,11 +68,22 @@ class DeviceMagics(Magics):
             for file in files:
                 self._tell(_of_file(file, asked), asked)
             asked.names = [name for name in asked.names if name not in files]
+            for name in asked.names:
+                if self._means_a_file(name):
+                    raise UsageError(f"there is no file {name!r}")
             if asked.names or not files:
                 _need_torch()
                 self._tell(self._of_workspace(asked), asked)
         except (ValueError, OSError) as error:
             raise UsageError(str(error)) from None
+
+    def _means_a_file(self, name: str) -> bool:
+        """Whether it can be no name of the workspace, nor lead to something inside one."""
+        from ipydevice import checkpoint
+
+        root = re.match(r"\w*", name)
+        is_name = root is not None and root.group() in self.shell.user_ns
+        return not is_name and (name.endswith(checkpoint.ENDINGS) or name.startswith(("/", "~", "./", "../")))
 
     def _of_workspace(self, asked: Namespace) -> Inventory:
         from ipydevice import listing, session
@@ -127,7 +139,7 @@ class DeviceMagics(Magics):
         _need_torch()
         diagnosis = self._last_diagnosis()
         if diagnosis is None:
-            print("There has been no device error in this session.")
+            print(self._nothing_to_show())
         elif asked.number is None:
             from ipydevice import show
 
@@ -138,13 +150,22 @@ class DeviceMagics(Magics):
             self._offer(_chosen(diagnosis, asked.number), asked.number)
 
     def _last_diagnosis(self) -> Diagnosis | CheckReport | Inventory | None:
-        """What was shown last: a check or table with fixes, the last error if it is a device error, the one before."""
+        """What was shown last: a check or table with fixes, a device error, one from before we were loaded."""
         from ipydevice import session
 
         hung = hook.of(self.shell)
-        if hung is not None and hung.checked is not None:
-            return hung.checked
-        return session.explain() or (None if hung is None else hung.last)
+        shown = None if hung is None else hung.checked or hung.last
+        return shown or session.explain()
+
+    def _nothing_to_show(self) -> str:
+        hung = hook.of(self.shell)
+        if hung is None or hung.error_before is None:
+            return "There has been no device error in this session."
+        # IPython and Python keep no error but the last.
+        return (
+            f"The last error before ipydevice was loaded is a {hung.error_before}, not a device error, and there has "
+            "been none since; an earlier one cannot be seen any more: run its cell again."
+        )
 
     def _offer(self, fix: Fix, number: str) -> None:
         """Print the fix, and put it into the next cell where the front end does that."""
@@ -179,11 +200,18 @@ class DeviceMagics(Magics):
     def _switch_virtual(self, wish: str) -> None:
         if wish != "off" and not (wish.isdecimal() and int(wish) > 0):
             raise UsageError(f"%devices --virtual takes a number of GPUs, such as 2, or off; it got {wish!r}")
-        from ipydevice.virtual import virtual_gpus
+        from ipydevice.virtual import enabled, virtual_gpus
 
         self.close()
         if wish == "off":
-            print("Virtual GPUs are off.")
+            left = enabled()
+            if left:
+                print(
+                    f"{left} virtual GPU{'s' * (left > 1)} stay on: your code has switched them on. Call disable() on "
+                    f"{self._users_virtual_gpus()}, or leave its with block."
+                )
+            else:
+                print("Virtual GPUs are off.")
             return
         try:
             self.virtual = virtual_gpus(int(wish)).enable()
@@ -191,6 +219,14 @@ class DeviceMagics(Magics):
             raise UsageError(str(error)) from None
         names = ", ".join(f"cuda:{n}" for n in range(int(wish)))
         print(f"Virtual GPUs are on: {names}. They compute on the CPU and follow PyTorch's device rules.")
+
+    def _users_virtual_gpus(self) -> str:
+        """The name by which the workspace has them, or words."""
+        from ipydevice.virtual import virtual_gpus
+
+        names = [name for name, value in list(self.shell.user_ns.items()) if type(value) is virtual_gpus]
+        names = [name for name in names if not name.startswith("_")]
+        return names[0] if len(names) == 1 else "what virtual_gpus() gave"
 
     def close(self) -> None:
         """Switch off the virtual GPUs that these magics have switched on."""

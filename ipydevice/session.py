@@ -36,8 +36,14 @@ def explain(exc: BaseException | None = None) -> Diagnosis | None:
 
     from ipydevice import postmortem
 
-    found = postmortem.begin(exc, _history(shell), workspace(shell))
-    return None if found is None else found.finish()
+    # The cell that asks is not the one that has failed; where they are one, the traceback tells.
+    found = postmortem.begin(exc, _history(shell).afterwards(), workspace(shell))
+    if found is None:
+        return None
+    diagnosis = found.finish()
+    if hung is not None:
+        hung.remember(exc, diagnosis)
+    return diagnosis
 
 
 def inventory(namespace: Mapping[str, Any] | None = None) -> Inventory:

@@ -15,7 +15,8 @@ import pytest
 from IPython import version_info
 from shells import Kernel, KernelRun, Run, Shell
 
-from ipydevice.diagnosis import MIME_TYPE
+from ipydevice import hook
+from ipydevice.diagnosis import MIME_TYPE, Diagnosis
 
 SETUP = """
 import torch, ipydevice
@@ -329,12 +330,73 @@ def test_loaded_after_the_error(shell: Shell) -> None:
     assert "✗" not in shell.run("gpus.disable()").text
 
 
-def test_loaded_after_another_error_it_says_nothing(shell: Shell) -> None:
+def test_loaded_after_another_error_it_tells_that_only_the_last_is_seen(shell: Shell) -> None:
     shell.run(SETUP)
-    shell.run("1 / 0")
+    shell.run(FAIL)
+    shell.run("undefined")
     assert shell.run("%load_ext ipydevice").text == ""
-    assert "no device error in this session" in shell.run("%devicefix").text
+    said = shell.run("%devicefix").text
+    assert "The last error before ipydevice was loaded is a NameError, not a device error" in said
+    assert "an earlier one cannot be seen any more: run its cell again" in said
     shell.run("gpus.disable()")
+
+
+class TestAskedLater:
+    """The cell that failed is the one in which the traceback starts, not the one that asks."""
+
+    def reruns(self, diagnosis: Diagnosis) -> list[list[int | None]]:
+        return [[again.cell for again in fix.rerun] for fix in diagnosis.fixes if fix.rerun]
+
+    def last(self, shell: Shell) -> Diagnosis:
+        hung = hook.of(shell.ip)
+        assert hung is not None
+        assert hung.last is not None
+        return hung.last
+
+    def test_loaded_after_the_error(self, shell: Shell) -> None:
+        shell.run(SETUP)
+        shell.run("m = torch.nn.Linear(3, 2)")
+        shell.run("m(logits)")
+        shell.run("%load_ext ipydevice")
+        assert "re-runs In [2], In [3]" in shell.run("%devicefix").text
+        assert all(cells[-1] == 3 for cells in self.reruns(self.last(shell)))
+        shell.run("gpus.disable()")
+
+    def test_the_numbers_stay_those_of_the_panel(self, shell: Shell) -> None:
+        shell.run(SETUP)
+        shell.run("m = torch.nn.Linear(3, 2)")
+        shell.run("m(logits)")
+        shell.run("%load_ext ipydevice")
+        shell.run("%devicefix")
+        second = shell.run("%devicefix 2").text
+        assert shell.run("m.to('cuda:0')\nm(logits)").error is None
+        assert shell.run("%devicefix 2").text == second
+        shell.run("gpus.disable()")
+
+    def test_an_error_in_a_thread(self, loaded: Shell) -> None:
+        loaded.run("def work():\n    m = torch.nn.Linear(3, 2)\n    go.wait()\n    m(logits)")
+        loaded.run("import threading\ngo = threading.Event()\nt = threading.Thread(target=work)\nt.start()")
+        loaded.run("go.set()\nt.join()")
+        assert self.reruns(self.last(loaded))[0] == [3, 4]
+        loaded.run("%devicefix")
+        assert self.reruns(self.last(loaded))[0] == [3, 4]
+
+    def test_explained_in_a_later_cell(self, loaded: Shell) -> None:
+        loaded.run("m = torch.nn.Linear(3, 2)")
+        loaded.run("%devices")
+        loaded.run("try:\n    m(logits)\nexcept RuntimeError as error:\n    caught = error")
+        loaded.run("d = ipydevice.explain(caught)")
+        assert self.reruns(loaded.names["d"])[0] == [3, 5]
+        assert str(loaded.names["d"]).startswith("✗ m is on cpu")
+        assert loaded.run("raise caught").text.count("✗ m is on cpu") == 1
+
+    def test_explained_where_it_is_caught(self, loaded: Shell) -> None:
+        run = loaded.run(
+            "try:\n    loss_of(logits, labels)\nexcept RuntimeError as e:\n    ipydevice.explain(e)\n    raise"
+        )
+        assert run.text.count(TITLE) == 1
+        assert run.text.count(HEADLINE) == 2
+        assert all(cells[-1] == 3 for cells in self.reruns(self.last(loaded)))
 
 
 def test_unloaded_it_does_nothing(loaded: Shell) -> None:

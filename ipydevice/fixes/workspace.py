@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 import types
 from collections.abc import Iterator, Mapping
@@ -32,24 +33,35 @@ class Workspace:
     @cached_property
     def failed(self) -> Cell | None:
         """The cell that raised: the one the user ran, not the one whose function was called."""
+        start = self.finding.start
+        starts_in = None if start is None else start.source.cell
+        code = None if start is None or start.frame is None else start.frame.f_code
+        # Where the traceback starts in a function, somebody else has called that: a thread, a widget, an `except`.
+        if starts_in is not None and code is not None and not code.co_flags & inspect.CO_NEWLOCALS:
+            return starts_in
         if self.history.running is not None:
             return self.history.running
-        broken = [cell for cell in self.history.cells if cell.success is False]
+        theirs = [cell for cell in self.history.cells if not cell.is_ours]
+        if starts_in is not None and code is not None:
+            outermost = code.co_qualname.partition(".")[0]  # of a method, its class
+            users = [cell for cell in theirs if outermost in self.effects(cell).reads]
+            return users[-1] if users else starts_in
+        broken = [cell for cell in theirs if cell.success is False]
         if broken:
             return broken[-1]
-        return self.history.cells[-1] if self.history.cells else self.finding.failed.source.cell
+        return theirs[-1] if theirs else self.finding.failed.source.cell
 
     @cached_property
     def order(self) -> list[Cell]:
-        """The notebook's cells in the order they ran, up to the failed one."""
-        cells = []
-        for cell in self.history.current():
-            if cell is self.failed:
-                break
-            cells.append(cell)
-        if self.failed is not None:
-            cells.append(self.failed)
-        return cells
+        """The notebook's cells in the order they ran, the failed one last, without what first ran after it."""
+        failed = self.failed
+        if failed is None:
+            return self.history.current()
+        runs = self.history.cells
+        before = {_identity(cell) for cell in runs[: runs.index(failed) if failed in runs else None]}
+        before.discard(_identity(failed))
+        cells = [c for c in self.history.current() if c is not failed and _identity(c) in before and not c.is_ours]
+        return [*cells, failed]
 
     def effects(self, cell: Cell) -> Effects:
         """What running this cell does to names."""
@@ -190,6 +202,11 @@ class Workspace:
                 ):
                     return ".".join([name, *parts[depth:]])
         return None
+
+
+def _identity(cell: Cell) -> str:
+    """What all runs of a cell have in common, as far as the front end tells."""
+    return cell.raw if cell.cell_id is None else cell.cell_id
 
 
 def outermost_loop(source: Source, node: ast.AST) -> ast.stmt | None:
