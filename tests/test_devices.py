@@ -148,7 +148,9 @@ class TestOptions:
         [
             ("--plain --json", "either --plain text or --json"),
             ("--kind modul", "kind is one of tensor, parameter"),
-            ("gone.pt", "no name 'gone.pt' with a device"),
+            ("gone.pt", "there is no file 'gone.pt'"),
+            ("/gone", "there is no file '/gone'"),
+            ("big.pt", "no name 'big.pt' with a device"),
         ],
     )
     def test_bad_input(self, loaded: Shell, line: str, said: str) -> None:
@@ -164,6 +166,27 @@ class TestOptions:
         for example in examples:
             assert "Error" not in loaded.run(example).text, example
         loaded.run("%devices --virtual off\ngpus = ipydevice.virtual_gpus(1).enable()")
+
+
+def test_more_than_is_looked_at(loaded: Shell) -> None:
+    loaded.run("many = [torch.empty(0)] * 3 + [torch.empty(0) for _ in range(100_000)]; few = many[:5]")
+    text = loaded.run("%devices many few").text
+    assert "at least 99,998 tensors: 100,000 items of a container are looked at" in text
+    assert text.count("at least") == 1
+
+
+class TestVirtual:
+    def test_off_switches_off_what_the_magic_has_switched_on(self, shell: Shell) -> None:
+        shell.run("import torch\n%load_ext ipydevice")
+        assert "Virtual GPUs are on: cuda:0, cuda:1" in shell.run("%devices --virtual 2").text
+        assert shell.run("%devices --virtual off").text == "Virtual GPUs are off.\n"
+        assert shell.run("assert not torch.cuda.is_available()").error is None
+
+    def test_off_tells_of_what_the_user_has_switched_on(self, loaded: Shell) -> None:
+        loaded.run("%devices --virtual 3")
+        said = loaded.run("%devices --virtual off").text
+        assert said.startswith("2 virtual GPUs stay on: your code has switched them on. Call disable() on gpus")
+        assert loaded.run("assert torch.cuda.device_count() == 2").error is None
 
 
 class TestCompletion:

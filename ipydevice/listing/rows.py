@@ -50,6 +50,8 @@ def row_of(
     if found.kind in _MANY and not note:
         count = sum(found.counts.values())
         note = f"{count:,} tensor{'' if count == 1 else 's'}" if count else ""
+        if found.is_cut:
+            note = f"at least {note}: {placement.MOST_ITEMS:,} items of a container are looked at"
     return Row(found.name, found.kind, found.device, frame, user, shape, dtype, found.bytes, said, note, remedy=remedy)
 
 

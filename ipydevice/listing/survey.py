@@ -10,6 +10,7 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.placement import FactReader, Facts, Inside
 
+_SIZED = (list, tuple, dict, set, frozenset)  # exactly: a subclass may count in its own way
 Memory = Mapping[Any, tuple[str, int]]  # identity of a storage -> its device and bytes
 
 
@@ -80,6 +81,13 @@ class Many:
     @property
     def tensors(self) -> Iterable[Any]:
         return self.inside
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there may be more inside than was looked at."""
+        if type(self.value) in _SIZED and len(self.value) > placement.MOST_ITEMS:
+            return True
+        return self.kind != "module" and len(self.inside.registered) + len(self.inside.loose) >= placement.MOST_ITEMS
 
 
 Survey = One | Many

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ipydevice.placement.inside import Inside, devices_of, inside
 from ipydevice.placement.kinds import is_array, is_module, is_optimizer, is_parameter, is_tensor, torch_class
-from ipydevice.placement.members import Member, members
+from ipydevice.placement.members import MOST_ITEMS, Member, members
 from ipydevice.placement.tensors import (
     UNKNOWN,
     FactReader,
@@ -25,6 +25,7 @@ from ipydevice.placement.tensors import (
 from ipydevice.placement.walk import MOST_MEMBERS, NO_TENSORS, Found, kind_of, walk
 
 __all__ = [
+    "MOST_ITEMS",
     "MOST_MEMBERS",
     "NO_TENSORS",
     "UNKNOWN",
