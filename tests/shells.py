@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import inspect
 import io
@@ -47,6 +48,13 @@ class Shell:
             result = self.ip.run_cell(source, store_history=True, **ids)
         return Run(out.getvalue(), result.error_before_exec or result.error_in_exec)
 
+    def let_go(self) -> None:
+        """Free the objects of the cells: IPython keeps each shell until the process ends (`atexit_operations`)."""
+        self.ip.reset(new_session=False)
+        self.ip.last_execution_result = None
+        self.ip.InteractiveTB.tb = None
+        atexit.unregister(self.ip.atexit_operations)
+
     @property
     def names(self) -> dict[str, Any]:
         namespace: dict[str, Any] = self.ip.user_ns
@@ -63,6 +71,7 @@ def shell() -> Iterator[Shell]:
     finally:
         if "ipydevice" in fresh.ip.extension_manager.loaded:
             fresh.run("%unload_ext ipydevice")
+        fresh.let_go()
         InteractiveShell.clear_instance()
         sys.excepthook, sys.displayhook, threading.excepthook = hooks
         for name in ("last_type", "last_value", "last_traceback", "last_exc"):
