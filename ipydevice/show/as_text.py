@@ -31,6 +31,7 @@ from ipydevice.show.tree import (
 
 TABLE_LINES = 40  # of an unfolded table, before "and N more"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_LEAST = 24  # columns in which a line of code still says something
 LABELS = 8  # columns of "why", "fix" and the like
 
 # Codes of the 16-colour set: a person's own terminal theme decides what they look like.
@@ -42,7 +43,8 @@ class _Page:
     width: int
     color: bool
     code: int = 3  # lines of code of the first fix
-    terse: int = 0  # 1: notes of the first fix only; 2: one line for each further fix; 3: no notes
+    # 1: notes of the first fix only; 2: one line for each further fix; 3: no notes; 4: further fixes share lines
+    terse: int = 0
 
     def paint(self, text: str, role: str) -> str:
         code = _ANSI.get(role) if self.color and text else None
@@ -53,7 +55,7 @@ def render(panel: Panel, *, width: int, color: bool) -> str:
     """Lines of at most `width` columns (at least 40 are taken), without a newline at the end."""
     page = _Page(max(40, width), color)
     lines = _lines(panel, page)
-    for code, terse in ((2, 1), (1, 2), (1, 3), (0, 3)):
+    for code, terse in ((2, 1), (1, 2), (1, 3), (1, 4), (0, 4)):
         if panel.lines is not None and len(lines) > panel.lines:
             lines = _lines(panel, replace(page, code=code, terse=terse))
     return "\n".join(line.rstrip() for line in lines)
@@ -124,13 +126,40 @@ def _folded(folded: Folded, page: _Page) -> Iterator[str]:
 
 
 def _options(options: Options, page: _Page) -> Iterator[str]:
-    for option in options.options:
-        first = option is options.options[0]
-        if options.changes:
+    if options.changes:
+        for option in options.options:
             code = _changes(option.diff, options.changes, "+-")
-        else:
-            code = _added(option.diff, page.code) if first else []
-        yield from _option(option, code, page, first=first)
+            yield from _option(option, code, page, first=option is options.options[0])
+        return
+    leading, *further = options.options
+    yield from _option(leading, _added(leading.diff, page.code), page, first=True)
+    if page.terse == 4:
+        yield from _packed(further, page)
+    else:
+        for option in further:
+            yield from _option(option, [], page, first=False)
+
+
+def _packed(options: Sequence[Option], page: _Page) -> Iterator[str]:
+    """Titles and commands alone, as many on a line as it takes."""
+    lead = 2 + LABELS
+    line: list[Option] = []
+    for option in (*options, None):
+        text, tail = _side_by_side([*line, option] if option else line)
+        if line and (option is None or cells(text) + 3 + cells(tail) > page.width - lead):
+            text, tail = _side_by_side(line)
+            text = crop(text, page.width - lead - cells(tail) - 3)
+            gap = page.width - lead - cells(text) - cells(tail)
+            yield " " * lead + text + " " * gap + page.paint(tail, "quiet")
+            line = []
+        if option:
+            line.append(option)
+
+
+def _side_by_side(options: Sequence[Option]) -> tuple[str, str]:
+    titles = " · ".join(f"{option.number}  {visible(option.title)}" for option in options)
+    numbers = [str(option.number) for option in options[1:]]
+    return titles, visible(" or ".join([*(option.command for option in options[:1]), *numbers]))
 
 
 def _option(option: Option, code: list[str], page: _Page, *, first: bool) -> Iterator[str]:
@@ -145,16 +174,23 @@ def _option(option: Option, code: list[str], page: _Page, *, first: bool) -> Ite
     room = page.width - lead - cells(lines[-1])
     if cells(tail) + 3 <= room:
         lines[-1] += " " * (room - cells(tail)) + page.paint(tail, "quiet")
+    elif code and cells(tail) + 3 + (_LEAST if page.code <= 1 else cells(code[0])) <= page.width - lead:
+        beside = crop(code.pop(0), page.width - lead - cells(tail) - 3)
+        gap = page.width - lead - cells(beside) - cells(tail)
+        lines.append(page.paint(beside, _role(beside)) + " " * gap + page.paint(tail, "quiet"))
     else:
         lines.extend(page.paint(line, "quiet") for line in wrap(tail, page.width - lead))
     for line in code:
-        role = {"+": "add", "-": "remove"}.get(line[0], "quiet")
-        lines.append(page.paint(crop(line, page.width - lead), role))
+        lines.append(page.paint(crop(line, page.width - lead), _role(line)))
     if option.note and (page.terse == 0 or (first and page.terse < 3)):
         lines.extend(page.paint(line, "quiet") for line in wrap(visible(option.note), page.width - lead))
     yield f"  {head}{number}{lines[0]}"
     for line in lines[1:]:
         yield " " * lead + line
+
+
+def _role(code: str) -> str:
+    return {"+": "add", "-": "remove"}.get(code[0], "quiet")
 
 
 def _added(diff: Sequence[DiffLine], limit: int) -> list[str]:

@@ -70,6 +70,24 @@ def test_notes_go_before_the_code_does():
     assert "+ self.part0 = nn.Linear(4, 4) …" in text
 
 
+def test_further_fixes_share_lines_before_the_code_of_the_first_goes():
+    view = with_first_fix(before="", after=SEVERAL)
+    long = dataclasses.replace(view, explanation="word " * 50, fixes=(*view.fixes, view.fixes[1], view.fixes[1]))
+    lines = show.text(long).splitlines()
+    assert len(lines) <= 12
+    assert "             + self.part0 = nn.Linear(4, 4) …" in lines
+    shared = next(line for line in lines if "%devicefix 2" in line)
+    assert shared.startswith("          2  move it at the call · 3  move it at the call")
+    assert " ".join(lines).count("move it at the call") == 3
+
+
+def test_code_stands_beside_the_command_where_that_has_a_line_of_its_own():
+    view = with_first_fix(before="", after=SEVERAL[: SEVERAL.index("\n") + 1])
+    titled = dataclasses.replace(view.fixes[0], title="a title that takes the whole line, so that nothing is beside it")
+    text = show.text(dataclasses.replace(view, fixes=(titled,)), width=80)
+    assert re.search(r"^ {13}\+ self\.part0 = nn\.Linear\(4, 4\) +re-runs In \[7\]   %devicefix 1$", text, re.MULTILINE)
+
+
 def test_where_no_session_applies_them_all_fixes_show_old_and_new_code():
     view = with_first_fix(before=SEVERAL, after=SEVERAL.replace("Linear", "Lazy"))
     lines = [line.strip() for line in printing.panel(view, color=False).splitlines()]
