@@ -381,6 +381,12 @@ class TestAskedLater:
         loaded.run("%devicefix")
         assert self.reruns(self.last(loaded))[0] == [3, 4]
 
+    def test_a_lambda_in_a_thread(self, loaded: Shell) -> None:
+        loaded.run("m = torch.nn.Linear(3, 2)")
+        loaded.run("work = lambda: m(logits)")
+        loaded.run("import threading\nt = threading.Thread(target=work)\nt.start()\nt.join()")
+        assert self.reruns(self.last(loaded))[0] == [3, 5]
+
     def test_explained_in_a_later_cell(self, loaded: Shell) -> None:
         loaded.run("m = torch.nn.Linear(3, 2)")
         loaded.run("%devices")

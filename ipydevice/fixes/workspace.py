@@ -43,8 +43,13 @@ class Workspace:
             return self.history.running
         theirs = [cell for cell in self.history.cells if not cell.is_ours]
         if starts_in is not None and code is not None:
-            outermost = code.co_qualname.partition(".")[0]  # of a method, its class
-            users = [cell for cell in theirs if outermost in self.effects(cell).reads]
+            names = {code.co_qualname.partition(".")[0]}  # of a method, its class
+            names |= {
+                n
+                for n, v in list(self.finding.namespace.items())
+                if type(v) is types.FunctionType and v.__code__ is code
+            }
+            users = [cell for cell in theirs if names & self.effects(cell).reads]
             return users[-1] if users else starts_in
         broken = [cell for cell in theirs if cell.success is False]
         if broken:
