@@ -174,7 +174,7 @@ def _option(option: Option, code: list[str], page: _Page, *, first: bool) -> Ite
     room = page.width - lead - cells(lines[-1])
     if cells(tail) + 3 <= room:
         lines[-1] += " " * (room - cells(tail)) + page.paint(tail, "quiet")
-    elif code and cells(tail) + 3 + (_LEAST if page.code <= 1 else cells(code[0])) <= page.width - lead:
+    elif len(code) == 1 and cells(tail) + 3 + (_LEAST if page.code <= 1 else cells(code[0])) <= page.width - lead:
         beside = crop(code.pop(0), page.width - lead - cells(tail) - 3)
         gap = page.width - lead - cells(beside) - cells(tail)
         lines.append(page.paint(beside, _role(beside)) + " " * gap + page.paint(tail, "quiet"))
@@ -215,7 +215,7 @@ def _changes(diff: Sequence[DiffLine], limit: int, kinds: str) -> list[str]:
 
 
 def _dedented(diff: Sequence[DiffLine]) -> Iterator[DiffLine]:
-    """The changed lines that are not blank, those below each heading moved to the left together.
+    """The changed lines that are not blank, those that follow each other moved to the left together.
 
     Without those that only load a patched file again.
     """
@@ -224,10 +224,11 @@ def _dedented(diff: Sequence[DiffLine]) -> Iterator[DiffLine]:
     for line in (*diff, DiffLine("@", "")):
         if line.kind in "+-" and line.text.strip() and heading != LOADING:
             part.append(line)
-        elif line.kind == "@":
+        elif line.kind in "@ ":
             texts = textwrap.dedent("\n".join(one.text.replace("\n", " ").rstrip() for one in part)).split("\n")
             yield from (replace(one, text=text) for one, text in zip(part, texts, strict=False))
-            part, heading = [], line.text
+            part = []
+            heading = line.text if line.kind == "@" else heading
 
 
 def _bars(bars: Bars, page: _Page) -> Iterator[str]:
