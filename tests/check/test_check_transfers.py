@@ -43,6 +43,14 @@ VAE = {
     (5, "torch.distributions.Normal(self.prior_mean, self.prior_std)"): 2,
     (5, "torch.cat([pictures.flatten(1), samples]).cpu()"): 1,
 }
+
+
+@pytest.fixture(autouse=True)
+def checked_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first torch.compile of a process stops distributions from checking theirs (torch/_dynamo/eval_frame.py)."""
+    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)
+
+
 EXPECTED = {"image_classifier": IMAGE_CLASSIFIER, "vae": VAE}
 
 
