@@ -133,7 +133,7 @@ class Analysis:
         """The same object reached from the workspace."""
         if not candidate.known:
             return None
-        chain = holders.find(candidate.value, self.namespace.items())
+        chain = self.tracer.held.find(candidate.value)
         return chain[-1].path if chain else None
 
     def _owner_chain(self, owners: list[Holder]) -> list[Step]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
-from ipydevice.placement.members import Via
+from ipydevice.placement.kinds import attributes
+from ipydevice.placement.members import MODULE_INTERNALS, Via
 
 _LOOKED_AT = 20_000  # members looked at in one search: a bound by count, never by the clock
 _PRIVATE = ("_", "In", "Out", "get_ipython", "exit", "quit", "open")
@@ -25,38 +26,75 @@ class Holder:
     via: Via | None  # how the one before holds it
 
 
-def find(wanted: Any, names: Iterable[tuple[str, Any]]) -> list[Holder]:
-    """The shortest way from one of the names to `wanted`, or to a tensor that shares its storage; empty: none."""
-    is_tensor = placement.is_tensor(wanted)
-    queue: deque[tuple[list[Holder], int]] = deque()
-    seen: set[int] = set()
-    for name, live in names:
-        if name.startswith("_") or name in _PRIVATE:
-            continue
-        start = [Holder(name, live, None)]
-        if live is wanted:
-            return start
-        if id(live) not in seen and _may_hold(live):
-            seen.add(id(live))
-            queue.append((start, 0))
-    looked_at = 0
-    while queue:
-        chain, level = queue.popleft()
-        for member in placement.members(chain[-1].value):
-            looked_at += 1
-            if looked_at > _LOOKED_AT:
-                return []
-            here = Holder(chain[-1].path + member.path, member.value, member.via)
-            if member.value is wanted or (
-                is_tensor and placement.is_tensor(member.value) and placement.same(member.value, wanted)
-            ):
-                return [*chain, here]
-            if id(member.value) in seen or not _may_hold(member.value):
-                continue
-            seen.add(id(member.value))
-            if level < 8:
-                queue.append(([*chain, here], level + 1))
-    return []
+class Index:
+    """Everything that some names lead to, looked at once: who holds it, and by which way.
+
+    Lives for one diagnosis.  Breadth first, so the way to each object is the shortest.
+    """
+
+    def __init__(self, names: Iterable[tuple[str, Any]]) -> None:
+        self._ways: dict[int, tuple[int | None, str, Via | None, Any]] = {}  # id -> (holder's id, step, via, object)
+        self._by_storage: dict[tuple[int, int], int] = {}  # storage -> id of the first tensor in it
+        queue: deque[tuple[Any, int]] = deque()
+        for name, live in names:
+            if not name.startswith("_") and name not in _PRIVATE and id(live) not in self._ways:
+                self._ways[id(live)] = (None, name, None, live)
+                if _may_hold(live):
+                    queue.append((live, 0))
+        looked_at = 0
+        while queue and looked_at < _LOOKED_AT:
+            holder, level = queue.popleft()
+            for path, live, via in _held(holder):
+                looked_at += 1
+                if id(live) in self._ways or is_exactly(live, *_LEAVES):
+                    continue
+                self._ways[id(live)] = (id(holder), path, via, live)
+                if placement.is_tensor(live):
+                    storage = placement.storage_of(live)
+                    if storage is not None and storage[1] > 0:
+                        self._by_storage.setdefault(storage, id(live))
+                elif level < 8:
+                    queue.append((live, level + 1))
+
+    def find(self, wanted: Any) -> list[Holder]:
+        """The way from a name to `wanted`, or to a tensor that shares its storage; empty where there is none."""
+        key: int | None = id(wanted)
+        if key not in self._ways:
+            storage = placement.storage_of(wanted) if placement.is_tensor(wanted) else None
+            key = self._by_storage.get(storage) if storage is not None else None
+        steps: list[tuple[str, Any, Via | None]] = []
+        while key is not None:
+            key, path, via, live = self._ways[key]
+            steps.append((path, live, via))
+        chain: list[Holder] = []
+        for path, live, via in reversed(steps):
+            chain.append(Holder((chain[-1].path if chain else "") + path, live, via))
+        return chain
+
+
+_TABLES: tuple[tuple[str, Via], ...] = (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "module"))
+
+
+def _held(holder: Any) -> Iterator[tuple[str, Any, Via]]:
+    """What an object holds, one level deep. Of modules only what is the instance's own: a deep model has thousands."""
+    if not placement.is_module(holder):
+        yield from ((member.path, member.value, member.via) for member in placement.members(holder))
+        return
+    own = attributes(holder)
+    keyed = any(cls.__name__ in ("ModuleDict", "ParameterDict") for cls in type.mro(type(holder)))
+    for table, via in _TABLES:
+        held: Any = own.get(table)
+        if is_of(held, dict):
+            yield from ((_step(name, keyed), live, via) for name, live in list(dict.items(held)) if live is not None)
+    for name, live in list(own.items()):
+        if name not in MODULE_INTERNALS and not name.startswith("_") and not is_exactly(live, *_LEAVES):
+            yield _step(name, False), live, "attribute"
+
+
+def _step(name: str, keyed: bool) -> str:
+    if keyed:
+        return f"[{name!r}]"
+    return f".{name}" if name.isidentifier() else f"[{name}]" if name.isdigit() else f"[{name!r}]"
 
 
 _LEAVES = (int, float, bool, str, bytes, complex, type(None), type(ast), type, type(len))

@@ -10,11 +10,12 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose import bindings, locate
+from ipydevice.diagnose import bindings, holders, locate
 from ipydevice.diagnose.bindings import Binding
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
 from ipydevice.diagnose.finding import How, Site, Step
@@ -35,6 +36,23 @@ class Tracer:
         self.frames = [frame for frame in frames if frame.is_user]
         self.namespace = namespace
         self.workspace = Scope.of_namespace(namespace)
+        self._indexes: dict[int, holders.Index] = {}
+
+    @cached_property
+    def held(self) -> holders.Index:
+        """Who holds what in the workspace."""
+        return holders.Index(self.namespace.items())
+
+    @cached_property
+    def models(self) -> holders.Index:
+        """What the modules of the workspace hold."""
+        return holders.Index([(name, live) for name, live in self.namespace.items() if placement.is_module(live)])
+
+    def held_by(self, name: str, live: Any) -> holders.Index:
+        """What one object holds, under the name that it has in a frame: ``self``."""
+        if id(live) not in self._indexes:
+            self._indexes[id(live)] = holders.Index([(name, live)])
+        return self._indexes[id(live)]
 
     def trace(self, site: Site, stray_device: str | None = None) -> list[Step]:
         """The steps from an expression outwards; the last one is the origin."""

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose import bindings, holders, locate
+from ipydevice.diagnose import bindings, locate
 from ipydevice.diagnose.culprit import Choice
 from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Site, Step
@@ -136,7 +136,7 @@ def _optimizer(frames: list[Frame], optimizer: Any, tracer: Tracer) -> Choice | 
 
 def _last_touched(name: str, parameter: Any, tracer: Tracer) -> list[Step]:
     """The latest statement that set the optimizer's state, or moved the module whose parameters it has."""
-    module = holders.find(parameter, [(n, live) for n, live in tracer.namespace.items() if placement.is_module(live)])
+    module = tracer.models.find(parameter)
     moved = module[0].path if module else ""
     for source in reversed(tracer.sources.all_cells()):
         for node in reversed(list(bindings.own_nodes(source.tree))):
@@ -232,7 +232,7 @@ def _name_of(optimizer: Any, frame: Frame) -> ast.expr | None:
 
 
 def _parameter_name(parameter: Any, tracer: Tracer) -> str | None:
-    chain = holders.find(parameter, [(n, live) for n, live in tracer.namespace.items() if placement.is_module(live)])
+    chain = tracer.models.find(parameter)
     return chain[-1].path if chain else None
 
 

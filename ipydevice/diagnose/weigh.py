@@ -97,8 +97,9 @@ def holder_chain(candidate: Candidate, tracer: Tracer) -> list[holders.Holder]:
     wanted = candidate.value
     if not candidate.known:
         return []
-    me = [(name, live) for name, live in dict.items(candidate.frame.frame.f_locals) if name in ("self", "cls")]
-    return holders.find(wanted, me) or holders.find(wanted, tracer.namespace.items())
+    me = next(((n, live) for n, live in dict.items(candidate.frame.frame.f_locals) if n in ("self", "cls")), None)
+    inside = tracer.held_by(*me).find(wanted) if me is not None else []
+    return inside or tracer.held.find(wanted)
 
 
 def _chain_of_node(candidate: Candidate) -> list[holders.Holder]:
@@ -173,7 +174,7 @@ def names_its_card(text: str, chain: list[Step], tracer: Tracer) -> bool:
 
 def _is_split(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
     """Whether the model that the parameter belongs to lives on the other card too: by design, as a pipeline does."""
-    chain = holders.find(candidate.value, tracer.namespace.items())
+    chain = tracer.held.find(candidate.value)
     others = {other.device for other in everyone if other.device != candidate.device}
     return (
         bool(chain) and placement.is_module(chain[0].value) and bool(others & set(placement.devices_of(chain[0].value)))
@@ -184,7 +185,7 @@ def _is_on_named_card(candidate: Candidate, tracer: Tracer) -> bool:
     """Of the module itself, or of the model in the workspace that it is a part of."""
     if names_its_card(candidate.source.segment(candidate.node), tracer.trace(candidate.site), tracer):
         return True
-    chain = holders.find(candidate.value, tracer.namespace.items())
+    chain = tracer.held.find(candidate.value)
     return bool(chain) and names_its_card(chain[0].path, tracer.trace_global(chain[0].path), tracer)
 
 
