@@ -8,32 +8,30 @@ cells; a global name leads to the cells in the order in which they ran, the late
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator
 from functools import cached_property
-from types import FrameType, FunctionType, MethodType, ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose import bindings, holders, locate
+from ipydevice.diagnose import bindings, holders
 from ipydevice.diagnose.bindings import Binding
-from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
+from ipydevice.diagnose.code import Code
+from ipydevice.diagnose.evaluate import MISSING, Scope, is_of, value
 from ipydevice.diagnose.finding import How, Site, Step
-from ipydevice.diagnose.frames import Frame, Sources, is_library
+from ipydevice.diagnose.frames import Frame, Sources
 from ipydevice.diagnose.infer import call_name, device
 from ipydevice.diagnose.meeting import view_of
 from ipydevice.diagnose.source import FunctionNode, Source
-from ipydevice.placement.kinds import attributes
 
 LONGEST = 16  # steps of one chain: a bound by count, never by the clock
 
 
-class Tracer:
+class Tracer(Code):
     """Follows values backwards through the frames of one error and the cells that ran."""
 
     def __init__(self, sources: Sources, frames: list[Frame], namespace: dict[str, Any]) -> None:
-        self.sources = sources
-        self.frames = [frame for frame in frames if frame.is_user]
+        super().__init__(sources, frames)
         self.namespace = namespace
         self.workspace = Scope.of_namespace(namespace)
         self._indexes: dict[int, holders.Index] = {}
@@ -157,22 +155,6 @@ class Tracer:
 
     # Parameters ----------------------------------------------------------------------------
 
-    def _live_frame(self, source: Source, function: FunctionNode | None) -> FrameType | None:
-        found = self._frame_of(source, function)
-        return found.frame if found is not None else None
-
-    def _frame_of(self, source: Source, function: FunctionNode | None) -> Frame | None:
-        """The live frame that runs this function, the innermost."""
-        if function is None:
-            return None
-        lines = {function.lineno, *(item.lineno for item in getattr(function, "decorator_list", ()))}
-        name = getattr(function, "name", "<lambda>")
-        for frame in reversed(self.frames):
-            code = frame.frame.f_code
-            if frame.source is source and code.co_name == name and code.co_firstlineno in lines:
-                return frame
-        return None
-
     def _of_parameter(
         self, source: Source, function: FunctionNode, name: str, frame: FrameType | None, *, closure: bool
     ) -> Step | None:
@@ -189,104 +171,6 @@ class Tracer:
         if default is not None:
             return Step("closure", Site(source, default, None), default)
         return None
-
-    def argument_in_caller(self, live: Frame, function: FunctionNode, name: str) -> tuple[Site, ast.expr] | None:
-        """The call in the next frame of the user's outside, and the expression it passes for the parameter."""
-        at = self.frames.index(live)
-        if at == 0:
-            return None
-        caller = self.frames[at - 1]
-        if caller.source is None or caller.node is None:
-            return None
-        passed = value(ast.Name(name), live.scope)
-        node = locate.store_statement(caller.source, caller.node)
-        call = node if isinstance(node, ast.Call) else None
-        site = Site(caller.source, node, caller.frame)
-        if call is not None and self._enters(call, caller.scope, function):
-            given = bindings.argument_for(call, function, name, self._is_bound(live, function, call))
-            if given is not None:
-                there = value(given, caller.scope)
-                if there is MISSING or passed is MISSING or there is passed or bindings.of_name(function, name):
-                    return site, given
-                if placement.is_tensor(there) and placement.is_tensor(passed) and placement.same(there, passed):
-                    return site, given
-        for kw in call.keywords if call is not None else ():
-            if kw.arg is None and value(kw.value, caller.scope) is MISSING:  # f(**{...}): made on the spot
-                return site, kw.value
-        return self._by_identity(passed, at) if passed is not MISSING else None
-
-    def _enters(self, call: ast.Call, scope: Scope, function: FunctionNode) -> bool:
-        """Whether a call's arguments are this function's: not where ``map``, a partial or a library stands between."""
-        called = value(call.func, scope)
-        if called is MISSING:
-            return True
-        text = self.function_text(called)
-        if text is not None:
-            return text[1] is function
-        name = getattr(function, "name", "")
-        if is_of(called, type):
-            return name in ("__init__", "__new__")
-        return name == "__call__" or (name == "forward" and placement.is_module(called))
-
-    def _by_identity(self, passed: Any, at: int) -> tuple[Site, ast.expr] | None:
-        """The expression outside frame `at` whose value this is; functions that pass it on by star are left out."""
-        found: tuple[Site, ast.expr] | None = None
-        for caller in reversed(self.frames[:at]):
-            if caller.source is None or caller.node is None:
-                break
-            node = locate.store_statement(caller.source, caller.node)
-            site = Site(caller.source, node, caller.frame)
-            for expr in ast.walk(node):
-                if isinstance(expr, ast.expr) and value(expr, caller.scope) is passed:
-                    return site, expr
-            stars = [
-                part.value
-                for part in ast.walk(node)
-                if isinstance(part, ast.Starred) or (isinstance(part, ast.keyword) and part.arg is None)
-            ]
-            star = next((expr for expr in stars if _holds(value(expr, caller.scope), passed)), None)
-            if star is None:
-                break
-            found = site, star
-        return found
-
-    @staticmethod
-    def _is_bound(live: Frame, function: FunctionNode, call: ast.Call) -> bool:
-        names = bindings.parameters(function)
-        return bool(names) and names[0] in ("self", "cls") and "." in live.function
-
-    def _call_in_cells(self, source: Source, function: FunctionNode, name: str) -> tuple[Site, ast.expr] | None:
-        """The latest call of a function whose frame is gone, in the cells or in its own file."""
-        cls = source.class_of(function)
-        is_init = cls is not None and getattr(function, "name", "") == "__init__"
-        called = cls.name if is_init and cls is not None else getattr(function, "name", "")
-        if not called:
-            return None
-        names = bindings.parameters(function)
-        bound = bool(names) and names[0] in ("self", "cls") and cls is not None
-        for other in self._texts(source):
-            for call in reversed(bindings.calls(other.tree, called)):
-                given = bindings.argument_for(call, function, name, bound)
-                if given is not None:
-                    return Site(other, call, self._frame_running(other, call)), given
-        return None
-
-    def _texts(self, first: Source) -> Iterator[Source]:
-        """Cells that ran, the latest first, each text once; then a user's file."""
-        seen: set[str] = set()
-        for source in reversed(self.sources.all_cells()):
-            if source.raw not in seen:
-                seen.add(source.raw)
-                yield source
-        if first.file is not None:
-            yield first
-
-    def _frame_running(self, source: Source, node: ast.AST) -> FrameType | None:
-        """The live frame in which a node of some text would run, if there is one."""
-        function = source.function(node)
-        if function is not None:
-            return self._live_frame(source, function)
-        return next((f.frame for f in self.frames if f.source is source and f.function == "<module>"), None)
 
     # Global names --------------------------------------------------------------------------
 
@@ -396,36 +280,6 @@ class Tracer:
                 return self._binding_step(binding, source, live, "attribute")
         return None
 
-    def _texts_of_cells(self) -> list[Source]:
-        return list(reversed(self.sources.all_cells()))
-
-    def classes_of(self, owner: Any) -> list[tuple[Source, ast.ClassDef]]:
-        """The class statements of an object's class and its bases, as far as they are the user's."""
-        found = []
-        for cls in type(owner).__mro__:
-            text = self.class_text(cls)
-            if text is not None:
-                found.append(text)
-        return found
-
-    def class_text(self, cls: type) -> tuple[Source, ast.ClassDef] | None:
-        module = cls.__module__
-        if module in ("__main__", "builtins"):
-            if module == "builtins":
-                return None
-            candidates = self._texts_of_cells()
-        else:
-            file = getattr(sys.modules.get(module), "__file__", None)
-            if not isinstance(file, str) or is_library(file):
-                return None
-            source = self.sources.of_file(file)
-            candidates = [source] if source is not None else []
-        for source in candidates:
-            for node in ast.walk(source.tree):
-                if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
-                    return source, node
-        return None
-
     # Calls ---------------------------------------------------------------------------------
 
     def _of_call(self, site: Site, node: ast.Call, stray_device: str | None) -> Step | None:
@@ -458,31 +312,6 @@ class Tracer:
     @staticmethod
     def _return_node(source: Source, expr: ast.expr) -> ast.AST:
         return source.statement(expr) or expr
-
-    def function_text(self, function: Any) -> tuple[Source, FunctionNode] | None:
-        """The definition of a function, when it is the user's."""
-        live = function.__func__ if type(function) is MethodType else function
-        for _ in range(8):  # functools.wraps, lru_cache, one upon the other
-            live = attributes(live).get("__wrapped__", live)
-        code = live.__code__ if type(live) is FunctionType else None
-        if code is None or is_library(code.co_filename):
-            return None
-        source = self.sources.of_code_file(code.co_filename)
-        if source is None:
-            return None
-        for item in ast.walk(source.tree):
-            if not isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-                continue
-            first = min([item.lineno, *(deco.lineno for deco in getattr(item, "decorator_list", ()))])
-            if first == code.co_firstlineno and getattr(item, "name", "<lambda>") == code.co_name:
-                return source, item
-        return None
-
-
-def _holds(live: Any, wanted: Any) -> bool:
-    if is_exactly(live, dict):
-        return any(held is wanted for held in live.values())
-    return is_exactly(live, tuple, list) and any(held is wanted for held in live)
 
 
 def _in_force(found: list[Binding], source: Source, until: ast.AST | None) -> Binding | None:
