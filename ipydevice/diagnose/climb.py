@@ -20,13 +20,31 @@ from ipydevice.diagnose.origin import Tracer
 
 def outwards(stray: Candidate, frames: list[Frame], tracer: Tracer) -> Candidate:
     """The stray by the name that the user should look at first."""
-    stray = _out_of_loop(_lift(stray), tracer)
+    stray = _out_of_loop(_lift(_kept_by_self(stray, tracer)), tracer)
     users = [frame for frame in frames if frame.is_user]
     for _ in range(len(users) + 4):
         outer = _one_up(stray, users, frames, tracer)
         if outer is None:
             break
         stray = _out_of_loop(_lift(outer), tracer)
+    return stray
+
+
+def _kept_by_self(stray: Candidate, tracer: Tracer) -> Candidate:
+    """``self._scale`` for ``self.prior.scale``, where prior makes a new distribution of it on every call."""
+    me = stray.frame.frame.f_locals.get("self")
+    if not stray.member or me is None or placement.is_module(stray.root) or stray.root is me:
+        return stray
+    inside = tracer.held_by("self", me)
+    if inside.find(stray.root):
+        return stray  # the object itself is kept
+    kept = inside.find(stray.value)
+    if not kept:
+        return stray
+    for node in ast.walk(stray.source.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and ast.unparse(node) == kept[-1].path:
+            via = kept[-1].via or ""
+            return replace(stray, node=node, member="", root=None, via=via, owner=me, attribute=node.attr)
     return stray
 
 

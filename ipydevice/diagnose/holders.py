@@ -81,14 +81,20 @@ def _held(holder: Any) -> Iterator[tuple[str, Any, Via]]:
         yield from ((member.path, member.value, member.via) for member in placement.members(holder))
         return
     own = attributes(holder)
-    keyed = any(cls.__name__ in ("ModuleDict", "ParameterDict") for cls in type.mro(type(holder)))
+    keyed = any(_class_name(cls) in ("ModuleDict", "ParameterDict") for cls in type.mro(type(holder)))
     for table, via in _TABLES:
         held: Any = own.get(table)
         if is_of(held, dict):
             yield from ((_step(name, keyed), live, via) for name, live in list(dict.items(held)) if live is not None)
     for name, live in list(own.items()):
-        if name not in MODULE_INTERNALS and not name.startswith("_") and not is_exactly(live, *_LEAVES):
+        hooks = name.endswith("_hooks") or "_hooks_" in name  # nn.Module keeps a dozen tables of them
+        if name not in MODULE_INTERNALS and not hooks and not is_exactly(live, *_LEAVES):
             yield _step(name, False), live, "attribute"
+
+
+def _class_name(cls: type) -> str:
+    """Past any ``__getattribute__`` of a metaclass of the user's."""
+    return str(type.__dict__["__name__"].__get__(cls))
 
 
 def _step(name: str, keyed: bool) -> str:
