@@ -85,7 +85,8 @@ class Many:
     @property
     def is_cut(self) -> bool:
         """Whether there may be more inside than was looked at."""
-        if type(self.value) in _SIZED and len(self.value) > placement.MOST_ITEMS:
+        sized = any(type(self.value) is kind for kind in _SIZED)  # by identity: `in` runs the __eq__ of a metaclass
+        if sized and len(self.value) > placement.MOST_ITEMS:
             return True
         return self.kind != "module" and len(self.inside.registered) + len(self.inside.loose) >= placement.MOST_ITEMS
 

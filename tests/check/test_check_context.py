@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,14 +86,24 @@ def test_decorator() -> None:
     assert len(step.report.findings) == 1
 
 
+class Pause:
+    """Gives way once, as ``asyncio.sleep(0)`` does."""
+
+    def __await__(self) -> Iterator[None]:
+        yield
+
+
 def test_decorated_coroutine() -> None:
     @ipydevice.check()
     async def step(x: torch.Tensor) -> torch.Tensor:
-        await asyncio.sleep(0)
+        await Pause()
         return x + torch.ones(3)
 
     with virtual_gpus(1):
-        asyncio.run(step(torch.ones(3, device="cuda:0")))
+        started = step(torch.ones(3, device="cuda:0"))
+        started.send(None)  # by hand: a browser test before may have left its event loop running in this thread
+        with pytest.raises(StopIteration):
+            started.send(None)
     assert len(step.report.findings) == 1
 
 
