@@ -176,24 +176,6 @@ def of_target(scope: ast.AST, text: str) -> list[Binding]:
     return found
 
 
-def fills(scope: ast.AST, name: str) -> list[Binding]:
-    """Where a container of this name is filled: ``xs.append(v)``, ``xs += [v]``, ``d[k] = v``."""
-
-    def is_item(target: ast.expr) -> bool:
-        return isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id == name
-
-    found: list[Binding] = []
-    for node in own_nodes(scope):
-        for binding in _bind(node, is_item):
-            binding.how = "item"
-            found.append(binding)
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=base), attr="append" | "add" | "extend"), args=[given]):
-                if base == name:
-                    found.append(Binding(ast.Expr(node), "item", given))
-    return found
-
-
 def parameters(function: FunctionNode) -> list[str]:
     """Names of all parameters, in order; ``*args`` and ``**kwargs`` last."""
     args = function.args

@@ -15,22 +15,25 @@ from ipydevice.diagnose.origin import Tracer
 from ipydevice.messages import Mismatch
 
 HOST = "cpu"
-
-
 _BY_RULE = "an index has to be on the host or with the tensor that it selects from"
 
 
 def weight(
     candidate: Candidate, everyone: list[Candidate], mismatch: Mismatch, tracer: Tracer
 ) -> tuple[float, list[str]]:
-    weight = 0.0
+    """How likely the candidate is the stray one, as a sum of points, and the facts that count for it.
+
+    The points were set by hand and checked on the notebooks of tests/cases and on mutants. What ``.to()`` cannot
+    reach weighs most (4), being the only one on the host counts 2, having been moved on purpose counts against it.
+    """
+    points = 0.0
     facts: list[str] = []
     device = candidate.device
     name = candidate.expression
     if device == "meta":
         return 10.0, [f"{name} is on meta: it has a shape and no data"]
     if device == HOST and any(other.device not in (HOST, "meta") for other in everyone):
-        weight += 2.0
+        points += 2.0
     between_cards = HOST not in {other.device for other in everyone}
     if between_cards and candidate.via in ("parameter", "buffer"):
         if _is_split(candidate, everyone, tracer):
@@ -39,24 +42,24 @@ def weight(
             return 2.0, [f"the code puts {name} on {device}, a card that it names as a constant"]
         return -4.0, []  # parameters are at home and activations travel
     if mismatch.family == "indexing" and candidate.role == "index":
-        return weight + 3.0, [f"{name} is the index, on {device}; {_BY_RULE}"]
+        return points + 3.0, [f"{name} is the index, on {device}; {_BY_RULE}"]
     if candidate.role == "index":
-        weight += 0.5
+        points += 0.5
     unreachable = _unreachable_by_to(candidate, tracer)
     if unreachable is not None:
         owner_device, fact = unreachable
-        weight += 4.0 if owner_device != device else -1.0
+        points += 4.0 if owner_device != device else -1.0
         facts += [fact] if owner_device != device else []
     elif candidate.via == "state":
-        weight += 4.0
+        points += 4.0
         facts.append(f"{name} is optimizer state on {device}")
     elif candidate.via in ("parameter", "buffer"):
-        weight += _weight_of_registered(candidate)
+        points += _weight_of_registered(candidate)
     elif not candidate.member:
-        weight += _weight_of_history(candidate, tracer, facts)
+        points += _weight_of_history(candidate, tracer, facts)
         if between_cards:
-            weight -= _when_made(candidate, tracer) / 1000  # the flow is where the latest value is
-    return weight, facts
+            points -= _when_made(candidate, tracer) / 1000  # the flow is where the latest value is
+    return points, facts
 
 
 def _unreachable_by_to(candidate: Candidate, tracer: Tracer) -> tuple[str, str] | None:

@@ -178,24 +178,6 @@ def test_of_target(text: str, target: str, wanted: str) -> None:
     assert told(bindings.of_target(ast.parse(text), target)) == wanted
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("xs.append(a)", "item 1 a"),
-        ("xs[0] = a", "item 1 a"),
-        ("xs[k], y = a, b", "item 1 a"),
-        ("xs.add(a); xs.extend(b)", "item 1 a; item 1 b"),
-        ("y = xs.append(a)", "item 1 a"),
-        ("xs.insert(0, a)", ""),
-        ("ys.append(a)", ""),
-        ("xs = [a]", ""),
-    ],
-)
-def test_fills(text: str, wanted: str) -> None:
-    found = bindings.fills(ast.parse(text), "xs")
-    assert "; ".join(f"{b.how} 1 {ast.unparse(b.value)}" for b in found if b.value is not None) == wanted
-
-
 def function(text: str) -> FunctionNode:
     found = ast.parse(text).body[0]
     if isinstance(found, ast.Expr):
