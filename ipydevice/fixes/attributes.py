@@ -14,7 +14,7 @@ from ipydevice.fixes import classes, phrases, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.modules import workspace_device
-from ipydevice.fixes.names import bound, last_name, root
+from ipydevice.fixes.names import bound, last_name, receiver, root
 from ipydevice.placement.kinds import attributes
 from ipydevice.placement.tensors import read
 
@@ -291,16 +291,16 @@ def _computed_at_use(ctx: Context, owner: Any, attribute: str) -> Proposal | Non
     if len(settings) != 1 or stray is None:
         return None
     setting = settings[0]
-    source = setting.site.source
+    source, own = setting.site.source, receiver(setting.method)
     names = {n.id for n in ast.walk(setting.value) if isinstance(n, ast.Name)}
     local = bound(setting.method.body) | {a.arg for a in setting.method.args.args}
     held = {member.path.removeprefix(".") for member in placement.members(owner)} | set(attributes(owner))
     needed = {
         n.attr
         for n in ast.walk(setting.value)
-        if isinstance(n, ast.Attribute) and root(n) == "self" and isinstance(n.value, ast.Name)
+        if isinstance(n, ast.Attribute) and root(n) == own and isinstance(n.value, ast.Name)
     }
-    if (names - {"self"}) & local or not needed or not setting.whole:
+    if (names - {own}) & local or not needed or not setting.whole:
         return None
     live = attributes(owner).get(attribute)
     learned = placement.is_tensor(live) and read(live, "grad_fn") is not None
@@ -314,14 +314,14 @@ def _computed_at_use(ctx: Context, owner: Any, attribute: str) -> Proposal | Non
     code = source.segment(setting.value)
     used = False
     for method in node.body:
-        if method is setting.method:
+        if method is setting.method or receiver(method) != own:
             continue
         for use in ast.walk(method):
             if (
                 isinstance(use, ast.Attribute)
                 and use.attr == attribute
                 and isinstance(use.ctx, ast.Load)
-                and root(use) == "self"
+                and root(use) == own
             ):
                 draft.replace(
                     use, code if isinstance(setting.value, (ast.Call, ast.Attribute, ast.Name)) else f"({code})"

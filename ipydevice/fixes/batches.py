@@ -9,7 +9,7 @@ from ipydevice import placement
 from ipydevice.diagnose.finding import Site
 from ipydevice.fixes import classes, moves, phrases
 from ipydevice.fixes.context import Context, Proposal
-from ipydevice.fixes.names import last_name
+from ipydevice.fixes.names import last_name, receiver
 
 HELPER = '''def move_to(batch, device):
     """The batch with every tensor in it on the device, whatever it is made of."""
@@ -105,8 +105,12 @@ def _forgotten_member(ctx: Context) -> Iterator[Proposal]:
                 if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)):
                     continue
                 target, call = statement.targets[0], statement.value
-                if isinstance(target, ast.Attribute) and _is_move(call) and source.segment(target.value) == "self":
-                    new, old = f"self.{stray.attribute}", source.segment(target)
+                if (
+                    isinstance(target, ast.Attribute)
+                    and _is_move(call)
+                    and source.segment(target.value) == receiver(method)
+                ):
+                    new, old = f"{receiver(method)}.{stray.attribute}", source.segment(target)
                     text = source.segment(call)
                     if not text.startswith(old) or new == old:
                         continue

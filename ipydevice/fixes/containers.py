@@ -13,7 +13,8 @@ from ipydevice.diagnose.finding import Site
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import module_left_behind, workspace_device
-from ipydevice.fixes.names import last_name
+from ipydevice.fixes.names import last_name, receiver
+from ipydevice.fixes.workspace import frame_locals
 from ipydevice.placement.kinds import attributes
 
 # What lists and dicts can do and nn.ModuleList and nn.ModuleDict cannot (torch 2.13).
@@ -73,8 +74,9 @@ def _selves(ctx: Context) -> Iterator[Any]:
     if ctx.stray is not None:
         sites.insert(0, ctx.stray.site)
     for site in sites:
-        if site.frame is not None and "self" in site.frame.f_locals:
-            yield site.frame.f_locals["self"]
+        found = frame_locals(site.frame).get(ctx.work.self_name(site))
+        if found is not None:
+            yield found
 
 
 def _registered(ctx: Context, owner: Any, attribute: str, held: Any) -> Iterator[Proposal]:
@@ -88,24 +90,24 @@ def _registered(ctx: Context, owner: Any, attribute: str, held: Any) -> Iterator
         name = ctx.work.torch_name(site, f"nn.{kind}")
         if name is None or not classes.after_super(setting):
             continue
-        node = site.source.class_of(setting.statement)
+        node, own = site.source.class_of(setting.statement), receiver(setting.method)
         draft = ctx.draft(site.source)
         fits = text_keys and node is not None and not _needs_plain(node, attribute, kind)
         live = None
         if fits:
             _wrapped(draft, site, setting.value, name)
-            title = f"make self.{attribute} an nn.{kind}"
+            title = f"make {own}.{attribute} an nn.{kind}"
             if path is not None and device is not None:
                 live_name = _live_name(ctx, f"nn.{kind}")
                 live = f"{path}.{attribute} = {live_name}({path}.{attribute}).to({device})"
         else:
             # The container stays what it is; a second, registered one makes the module know its items.
             listed = ctx.work.torch_name(site, "nn.ModuleList")
-            values = f"self.{attribute}.values()" if kind == "ModuleDict" else f"self.{attribute}"
+            values = f"{own}.{attribute}.values()" if kind == "ModuleDict" else f"{own}.{attribute}"
             if _grows_later(node, attribute):
                 continue
-            draft.after(setting.statement, f"self.{attribute}_modules = {listed}({values})")
-            title = f"register the modules of self.{attribute}"
+            draft.after(setting.statement, f"{own}.{attribute}_modules = {listed}({values})")
+            title = f"register the modules of {own}.{attribute}"
         yield Proposal(
             title,
             [draft],

@@ -140,7 +140,7 @@ def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, st
     if name in ("device", "dev", "DEVICE", "target_device", "map_location") and work.finding.target is not None:
         yield _BY_NAME[0], name
         return
-    if name == "self":
+    if name == work.self_name(site):
         live = _self_of(work, site)
         if live is not None:
             yield from _of_module(work, name, live)

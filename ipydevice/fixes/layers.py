@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ipydevice.diagnose.finding import Site
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
-from ipydevice.fixes.names import bound, last_name, own_nodes, root
+from ipydevice.fixes.names import bound, last_name, own_nodes, receiver, root
 
 
 def built_in_forward(ctx: Context) -> Iterator[Proposal]:
@@ -57,25 +57,28 @@ def _into_init(ctx: Context, site: Site, call: ast.Call) -> Proposal | None:
     init = classes.init_of(node) if node is not None else None
     if node is None or init is None or not isinstance(method, ast.FunctionDef) or method is init:
         return None
+    own = receiver(method)
+    if own != receiver(init):
+        return None
     allowed = _ready_in_init(init)
     names = {root(n) for n in own_nodes([*call.args, *(k.value for k in call.keywords)]) if isinstance(n, ast.Name)}
     local = bound(method.body) | {a.arg for a in method.args.args}
-    if (names - {"self"}) & local:
+    if (names - {own}) & local:
         return None
     for part in (*call.args, *(k.value for k in call.keywords)):
         for attribute in ast.walk(part):
             if (
                 isinstance(attribute, ast.Attribute)
                 and isinstance(attribute.value, ast.Name)
-                and attribute.value.id == "self"
+                and attribute.value.id == own
             ) and attribute.attr not in allowed:
                 return None
     taken = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
     name = _attribute_name(call, taken | {m.name for m in node.body if isinstance(m, ast.FunctionDef)})
     draft = ctx.draft(source)
-    draft.after(init.body[-1], f"self.{name} = {draft.segment(call)}")
+    draft.after(init.body[-1], f"{own}.{name} = {draft.segment(call)}")
     statement = source.statement(call)
-    draft.replace(call, f"self.{name}")
+    draft.replace(call, f"{own}.{name}")
     if isinstance(statement, ast.Assign) and statement.value is call:
         pass  # "layer = nn.Linear(...)" becomes "layer = self.linear"
     return Proposal(

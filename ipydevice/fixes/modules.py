@@ -207,7 +207,7 @@ def above_the_use(ctx: Context) -> Proposal | None:
             return None
         expression = found
     name = site.source.segment(expression)
-    if name == "self":
+    if name == ctx.work.self_name(site):
         return None  # a module does not move itself while it runs
     statement: ast.stmt | None = site.source.statement(expression)
     loop = outermost_loop(site.source, expression)

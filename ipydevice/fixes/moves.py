@@ -279,16 +279,21 @@ def _made_beside(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> lis
                 continue
             name = site.source.segment(other.targets[0])
             together = _passed_together(site, statement, name)
-            if (name in met or together or ctx.strays_like(_held_by_owner(ctx, other.targets[0]))) and make_on_device(
-                ctx, draft, Site(site.source, other.value, site.frame), other.value
-            ) is not None:
+            if (
+                name in met or together or ctx.strays_like(_held_by_owner(ctx, site, other.targets[0]))
+            ) and make_on_device(ctx, draft, Site(site.source, other.value, site.frame), other.value) is not None:
                 found.append(name)
     return found
 
 
-def _held_by_owner(ctx: Context, target: ast.expr) -> Any:
+def _held_by_owner(ctx: Context, site: Site, target: ast.expr) -> Any:
     stray = ctx.stray
-    if stray is None or stray.owner is None or not isinstance(target, ast.Attribute) or root(target) != "self":
+    if (
+        stray is None
+        or stray.owner is None
+        or not isinstance(target, ast.Attribute)
+        or root(target) != ctx.work.self_name(site)
+    ):
         return MISSING
     return attribute(stray.owner, target.attr)
 

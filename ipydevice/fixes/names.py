@@ -236,6 +236,11 @@ def parameters(function: ast.AST) -> list[str]:
     return [a.arg for a in every]
 
 
+def receiver(method: ast.AST) -> str:
+    """What a method calls its object: its first parameter, "self" for most."""
+    return next(iter(parameters(method)), "self")
+
+
 @_once_a_node
 def free(function: ast.AST) -> set[str]:
     """Names of the outer scope that a function, lambda or class body reads when it runs, however deep."""

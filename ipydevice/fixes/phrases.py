@@ -62,7 +62,9 @@ def target_value(ctx: Context, site: Site, target: ast.expr) -> Any:
     """What an assignment's target is by now: of its frame, or ``self.x`` of the object that holds the stray."""
     live = ctx.value(Site(site.source, target, site.frame))
     stray = ctx.stray
-    if live is MISSING and stray is not None and isinstance(target, ast.Attribute) and root(target) == "self":
+    if live is not MISSING or stray is None or not isinstance(target, ast.Attribute):
+        return live
+    if root(target) == ctx.work.self_name(Site(site.source, target)):
         for owner in (stray.owner, stray_owner(ctx)):
             class_node = site.source.class_of(target)
             if (

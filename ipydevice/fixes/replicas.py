@@ -18,8 +18,9 @@ def kept_on_the_first_card(ctx: Context) -> Iterator[Proposal]:
         return
     site, node = stray.site, stray.site.node
     method = next(iter(ctx.work.functions(site.source, node)), None)
-    inputs = [name for name in parameters(method) if name != "self"] if method is not None else []
-    if "self" not in parameters(method or node) or not inputs:
+    own = ctx.work.self_name(site)
+    inputs = [name for name in parameters(method) if name != own] if method is not None else []
+    if own not in parameters(method or node) or not inputs:
         return
     uses = items_at(site) or [node]
     device = f"{inputs[0]}.device"

@@ -14,10 +14,11 @@ from ipydevice.cells import Cell
 from ipydevice.diagnose.evaluate import MISSING, Scope
 from ipydevice.diagnose.finding import Finding, Site
 from ipydevice.diagnose.source import Source
-from ipydevice.fixes.names import Effects, bound, parameters
+from ipydevice.fixes.names import Effects, bound, parameters, receiver
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_COMPREHENSION_FRAMES = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 class Workspace:
@@ -109,18 +110,22 @@ class Workspace:
 
     def scope(self, site: Site) -> Scope:
         """The live values at `site`: of its frame, or of the globals alone."""
-        outer = self.globals_of(site)
-        return Scope(site.frame.f_locals if site.frame is not None else {}, outer)
+        return Scope(frame_locals(site.frame), self.globals_of(site))
 
     def value(self, site: Site, name: str) -> Any:
         """The live value of a name at `site`; MISSING where a local of a frame that is gone hides it."""
         if self.is_local(site, name):
-            if site.frame is None:
-                return MISSING
-            return site.frame.f_locals.get(name, MISSING)
+            return frame_locals(site.frame).get(name, MISSING)
         if site.frame is not None and name in site.frame.f_locals:
             return site.frame.f_locals[name]
         return self.globals_of(site).get(name, MISSING)
+
+    def self_name(self, site: Site) -> str:
+        """What the method around the node calls its object: "self", for most."""
+        for function in self.functions(site.source, site.node):
+            if isinstance(site.source.parent(function), ast.ClassDef):
+                return receiver(function)
+        return "self"
 
     def functions(self, source: Source, node: ast.AST) -> Iterator[ast.AST]:
         """The functions and lambdas around `node`, the innermost first."""
@@ -207,6 +212,16 @@ class Workspace:
                 ):
                     return ".".join([name, *parts[depth:]])
         return None
+
+
+def frame_locals(frame: types.FrameType | None) -> Mapping[str, Any]:
+    """The locals of a frame; of a comprehension's, which has one of its own until Python 3.12, those around it too."""
+    if frame is None:
+        return {}
+    outer, own = frame.f_back, frame.f_code
+    if own.co_name in _COMPREHENSION_FRAMES and outer is not None and any(c is own for c in outer.f_code.co_consts):
+        return {**frame_locals(outer), **frame.f_locals}
+    return frame.f_locals
 
 
 def _identity(cell: Cell) -> str:
