@@ -13,8 +13,9 @@ from ipydevice.diagnose.finding import Site
 from ipydevice.fixes import classes, phrases, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
-from ipydevice.fixes.modules import workspace_device
-from ipydevice.fixes.names import bound, last_name, receiver, root
+from ipydevice.fixes.modules import moved_in_pieces, workspace_device
+from ipydevice.fixes.names import last_name, receiver, root
+from ipydevice.fixes.objects import built_on_device, move_object
 from ipydevice.placement.kinds import attributes
 from ipydevice.placement.tensors import read
 
@@ -29,9 +30,9 @@ def plain_attribute(ctx: Context) -> Iterator[Proposal]:
             if buffer is not None:
                 yield buffer
         else:
-            whole = move_object(ctx, owner)
-            if whole is not None:
-                yield whole
+            for whole in (built_on_device(ctx), move_object(ctx, owner)):
+                if whole is not None:
+                    yield whole
     yield from at_use(ctx)
 
 
@@ -80,17 +81,25 @@ def as_buffer(ctx: Context, owner: Any, attribute: str) -> Proposal | None:
             done.append(setting.statement)
             _register(draft, setting, chosen, tails)
     path, device = classes.path_of(ctx, owner), workspace_device(ctx)
-    repair = None
+    repair, drafts = None, [draft]
+    pieces = moved_in_pieces(ctx, owner)
+    if pieces is not None and path is not None:
+        site, last = pieces
+        there = ctx.device(Site(site.source, last), avoid=[path])
+        if there is not None:
+            whole = draft if site.source.text == source.text else ctx.draft(site.source)
+            whole.after(last, f"{path}.to({there})")
+            drafts = [draft] if whole is draft else [draft, whole]
     if path is not None and device is not None:
         repair = "\n".join(
             f'{path}.register_buffer("{name}", {path}.__dict__.pop("{name}").to({device}){tails[name]})'
             for name in chosen
         )
-    listed = " and ".join(f"self.{name}" for name in chosen)
+    listed = " and ".join(f"{receiver(first.method)}.{name}" for name in chosen)
     kept = [name for name, tail in tails.items() if not tail]
     return Proposal(
         f"make {listed} {'a buffer, which moves' if len(chosen) == 1 else 'buffers, which move'} with the module",
-        [draft],
+        drafts,
         live=repair,
         note=f"the checkpoint gets {', '.join(kept)}; persistent=False keeps it out"
         if kept
@@ -149,105 +158,6 @@ def _is_argument(setting: classes.Setting, value: ast.expr) -> bool:
     return root(value) in names and not isinstance(value, ast.Call)
 
 
-# -- plain objects ------------------------------------------------------------------------------
-
-
-def move_object(ctx: Context, owner: Any) -> Proposal | None:
-    """Below the line that builds the object: ``sc.mean, sc.std = sc.mean.to(device), sc.std.to(device)``."""
-    found = _named(ctx, owner)
-    if found is None or _is_frozen(owner):
-        return None
-    name, site, statement = found
-    parts = list(_tensor_parts(ctx, owner, name))
-    device = ctx.device(Site(site.source, statement, site.frame), avoid=[root(ast.parse(name, mode="eval").body) or ""])
-    if not parts or device is None:
-        return None
-    code = _move_parts(parts, device)
-    draft = ctx.draft(site.source)
-    draft.after(statement, code)
-    here = workspace_device(ctx)
-    live = _move_parts(parts, here) if here is not None and name.split(".")[0] in ctx.finding.namespace else None
-    return Proposal(f"move what {name} keeps, where it is built", [draft], live=live)
-
-
-def _is_frozen(owner: Any) -> bool:
-    parameters = getattr(type(owner), "__dataclass_params__", None)
-    return bool(getattr(parameters, "frozen", False)) or isinstance(owner, tuple)
-
-
-def _named(ctx: Context, owner: Any) -> tuple[str, Site, ast.stmt] | None:
-    """The object's name, and the statement behind which it holds its tensors."""
-    for name, live in list(ctx.finding.namespace.items()):
-        if live is not owner or name.startswith("_"):
-            continue
-        last: tuple[str, Site, ast.stmt] | None = None
-        fillers = _fillers(ctx, owner)
-        for cell in ctx.work.order:
-            source = classes.cell_source(ctx, cell)
-            for statement in source.tree.body:
-                if cell is ctx.work.failed and _holds(statement, ctx.failed_statement):
-                    break
-                if name in bound([statement]) or (last is not None and _fills(statement, name, fillers)):
-                    last = (name, Site(source, statement), statement)
-        if last is not None:
-            return last
-    for step in ctx.finding.owner_chain:
-        made = step.site.source.statement(step.site.node)
-        if isinstance(made, ast.Assign) and step.how == "assignment":
-            target = step.site.source.segment(made.targets[0])
-            if ctx.value(Site(step.site.source, made.targets[0], step.site.frame)) is owner:
-                return target, step.site, made
-    return None
-
-
-def _holds(statement: ast.stmt, wanted: ast.stmt | None) -> bool:
-    return wanted is not None and any(node is wanted for node in ast.walk(statement))
-
-
-def _fillers(ctx: Context, owner: Any) -> set[str]:
-    """Methods of the owner's class, other than __init__, that set a tensor attribute which is wrong now."""
-    found: set[str] = set()
-    for attribute, live in list(attributes(owner).items()):
-        if ctx.strays_like(live):
-            found |= {s.method.name for s in classes.settings(ctx, owner, attribute)}
-    return found - {"__init__"}
-
-
-def _fills(statement: ast.stmt, name: str, fillers: set[str]) -> bool:
-    for node in ast.walk(statement):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in fillers
-            and isinstance(node.func.value, ast.Name)
-            and node.func.value.id == name
-        ):
-            return True
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and root(node) == name:
-            return True
-    return False
-
-
-def _tensor_parts(ctx: Context, owner: Any, name: str) -> Iterator[tuple[str, str]]:
-    """(what to assign, the moved value with ``{}`` for the device) of all that is on the wrong device."""
-    held = attributes(owner).items() if not isinstance(owner, dict) else ()
-    for attribute, live in list(held):
-        path = f"{name}.{attribute}"
-        if not attribute.isidentifier():
-            continue
-        if ctx.strays_like(live):
-            yield path, f"{path}.to({{}})"
-        elif type(live) in (list, tuple) and live and all(ctx.strays_like(v) for v in live):
-            opening, closing = ("[", "]") if type(live) is list else ("tuple(", ")")
-            yield path, f"{opening}t.to({{}}) for t in {path}{closing}"
-        elif type(live) is dict and live and all(ctx.strays_like(v) for v in live.values()):
-            yield path, f"{{{{k: t.to({{}}) for k, t in {path}.items()}}}}"
-
-
-def _move_parts(parts: list[tuple[str, str]], device: str) -> str:
-    return f"{', '.join(p for p, _ in parts)} = {', '.join(code.format(device) for _, code in parts)}"
-
-
 # -- at the use -----------------------------------------------------------------------------------
 
 
@@ -257,85 +167,3 @@ def at_use(ctx: Context) -> Iterator[Proposal]:
     if used is not None:
         used.note = used.note or "copies it on every call"
         yield used
-
-
-# -- state between calls ------------------------------------------------------------------------
-
-
-# -- caches ---------------------------------------------------------------------------------------
-
-
-# -- optimizers -----------------------------------------------------------------------------------
-
-
-# -- values derived from parameters ------------------------------------------------------------------
-
-
-def derived_in_init(ctx: Context) -> Iterator[Proposal]:
-    """Compute in forward what ``__init__`` computed from parameters."""
-    for owner, attribute in owners(ctx):
-        if not placement.is_module(owner):
-            continue
-        again = _computed_at_use(ctx, owner, attribute)
-        if again is not None:
-            yield again
-        buffer = as_buffer(ctx, owner, attribute)
-        if buffer is not None:
-            yield buffer
-    yield from at_use(ctx)
-
-
-def _computed_at_use(ctx: Context, owner: Any, attribute: str) -> Proposal | None:
-    settings = classes.settings(ctx, owner, attribute)
-    stray = ctx.stray
-    if len(settings) != 1 or stray is None:
-        return None
-    setting = settings[0]
-    source, own = setting.site.source, receiver(setting.method)
-    names = {n.id for n in ast.walk(setting.value) if isinstance(n, ast.Name)}
-    local = bound(setting.method.body) | {a.arg for a in setting.method.args.args}
-    held = {member.path.removeprefix(".") for member in placement.members(owner)} | set(attributes(owner))
-    needed = {
-        n.attr
-        for n in ast.walk(setting.value)
-        if isinstance(n, ast.Attribute) and root(n) == own and isinstance(n.value, ast.Name)
-    }
-    if (names - {own}) & local or not needed or not setting.whole:
-        return None
-    live = attributes(owner).get(attribute)
-    learned = placement.is_tensor(live) and read(live, "grad_fn") is not None
-    detached = any(last_name(c.func) in ("detach", "clone") for c in ast.walk(setting.value) if isinstance(c, ast.Call))
-    if not needed <= held or not (learned or detached or "data" in needed):
-        return None
-    node = source.class_of(setting.statement)
-    if not learned or node is None:
-        return None
-    draft = ctx.draft(source)
-    code = source.segment(setting.value)
-    used = False
-    for method in node.body:
-        if method is setting.method or receiver(method) != own:
-            continue
-        for use in ast.walk(method):
-            if (
-                isinstance(use, ast.Attribute)
-                and use.attr == attribute
-                and isinstance(use.ctx, ast.Load)
-                and root(use) == own
-            ):
-                draft.replace(
-                    use, code if isinstance(setting.value, (ast.Call, ast.Attribute, ast.Name)) else f"({code})"
-                )
-                used = True
-    if not used:
-        return None
-    draft.replace_statement(setting.statement, "pass") if len(setting.method.body) == 1 else _remove(draft, setting)
-    return Proposal(
-        f"compute self.{attribute} where it is used",
-        [draft],
-        note="so it follows the parameter when that is moved or trained",
-    )
-
-
-def _remove(draft: Any, setting: classes.Setting) -> None:
-    draft.remove(setting.statement)

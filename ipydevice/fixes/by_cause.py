@@ -12,6 +12,7 @@ from ipydevice.fixes import (
     bindings,
     containers,
     datasets,
+    derived,
     host,
     layers,
     literals,
@@ -21,6 +22,7 @@ from ipydevice.fixes import (
     optimizers,
     origins,
     replicas,
+    seams,
     states,
     uses,
 )
@@ -39,6 +41,10 @@ def left_behind(ctx: Context) -> Iterator[Proposal]:
     """A value that was never moved: in the loop that hands it out, where it is fresh, or where it is used."""
     if ctx.stray is not None and ctx.stray.kind == "loader":
         return  # it has no .to()
+    again = uses.where_used(ctx) if uses.bound_again(ctx) else None
+    if again is not None:  # whatever is done to the first value, the loop brings the next
+        yield again
+        return
     for step in ctx.chain:
         if step.how == "loop":
             yield from _one(moves.in_loop(ctx, step))
@@ -65,6 +71,10 @@ def _origins(ctx: Context) -> Iterator[Proposal]:
 
 def fresh_tensor(ctx: Context) -> Iterator[Proposal]:
     """``device=`` in the call that makes it."""
+    again = uses.where_used(ctx) if uses.bound_again(ctx) else None
+    if again is not None:
+        yield again
+        return
     yield from _one(moves.beside_unpacked(ctx))
     near = origins.near(ctx)
     if near is not None:
@@ -140,6 +150,10 @@ def state(ctx: Context) -> Iterator[Proposal]:
 
 def taken_from_elsewhere(ctx: Context) -> Iterator[Proposal]:
     """From a library, another card, a replica: moved where it is used."""
+    seam = next(seams.at_the_seam(ctx), None)
+    if seam is not None:  # moved as a whole it would be right for one card only
+        yield seam
+        return
     yield from _one(uses.where_used(ctx))
     for step in ctx.chain[:2]:
         yield from _one(moves.where_made(ctx, step))
@@ -169,7 +183,7 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "cuda_in_dataset": (datasets.host_dataset, datasets.unpinned, left_behind),
     "fresh_tensor_no_device": (fresh_tensor,),
     "plain_tensor_attribute": (attributes.plain_attribute, _named, left_behind),
-    "derived_tensor_in_init": (attributes.derived_in_init, left_behind),
+    "derived_tensor_in_init": (derived.derived_in_init, left_behind),
     "module_in_plain_container": (containers.plain_container,),
     "model_not_moved": (left_model,),
     "metric_state": (left_model,),

@@ -142,7 +142,11 @@ def after_super(setting: Setting) -> bool:
     if setting.method.name != "__init__":
         return True
     call = super_call(setting.method)
-    return call is None or call.lineno < setting.statement.lineno
+    return call is None or _place(call) < _place(setting.statement)
+
+
+def _place(node: ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.col_offset  # "super().__init__(); self.x = x" stands on one line
 
 
 def is_random(method: ast.AST, source: Source) -> bool:

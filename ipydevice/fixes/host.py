@@ -12,9 +12,9 @@ from ipydevice.fixes import bindings, moves, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name, root
+from ipydevice.fixes.operands import HOST_ROOTS
+from ipydevice.fixes.seams import at_the_seam
 from ipydevice.placement.tensors import read
-
-_ARRAY_ROOTS = frozenset(["np", "numpy", "plt", "sns", "pd", "ax", "axes", "sklearn", "scipy"])
 
 
 def to_numpy(ctx: Context) -> Iterator[Proposal]:
@@ -75,7 +75,7 @@ def _given_to_host(ctx: Context, site: Site, call: ast.Call, node: ast.expr) -> 
     mine = set(map(id, ast.walk(node)))
     if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and not call.args:
         given = [call.func.value]
-    elif root(call.func) in _ARRAY_ROOTS or any(id(a) in mine for a in call.args):
+    elif root(call.func) in HOST_ROOTS or any(id(a) in mine for a in call.args):
         given = list(call.args)
     else:
         return
@@ -138,6 +138,10 @@ def _lengths(ctx: Context) -> Site | None:
 
 def index_device(ctx: Context) -> Iterator[Proposal]:
     """The index goes where the indexed tensor is."""
+    seam = next(at_the_seam(ctx), None)
+    if seam is not None:  # moved as a whole it would be right for one card only
+        yield seam
+        return
     used = uses.where_used(ctx)
     if used is not None:
         yield used

@@ -10,6 +10,7 @@ from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.infer import FACTORIES, call_name
+from ipydevice.diagnose.source import Source
 from ipydevice.fixes import bindings, classes, phrases
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.factories import fresh
@@ -214,8 +215,8 @@ def above_the_use(ctx: Context) -> Proposal | None:
     base = root(expression)
     if loop is not None and base and ctx.work.available(Site(site.source, loop, site.frame), base):
         statement = loop
-    if statement is None:
-        return None
+    if statement is None or (base and not ctx.work.available(Site(site.source, statement, site.frame), base)):
+        return None  # handed out by a comprehension
     device = ctx.device(Site(site.source, statement, site.frame), avoid=[base] if base else [])
     if device is None:
         return None
@@ -244,7 +245,59 @@ def _module_in_loop(ctx: Context) -> ast.expr | None:
     return None
 
 
-# -- modules in a list or dict ----------------------------------------------------------------
+# -- moved layer by layer ---------------------------------------------------------------------
 
 
-# -- a layer made in forward --------------------------------------------------------------------
+def moved_in_pieces(ctx: Context, owner: Any) -> tuple[Site, ast.stmt] | None:
+    """The last statement that moves layers of a module of the workspace, where nothing moves the module as a whole.
+
+    What belongs to the module itself stays behind then, a buffer as well.
+    """
+    if any(ctx.target == placement.device_of(m.value) for m in placement.members(owner) if m.via in _OWN):
+        return None
+    last: tuple[Site, ast.stmt] | None = None
+    for cell in ctx.work.order:
+        source = classes.cell_source(ctx, cell)
+        for node in ast.walk(source.tree):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MOVES):
+                continue
+            if any(True for _ in ctx.work.functions(source, node)):
+                return None  # a function's own business: whose it is, its text does not tell
+            site = Site(source, node)
+            receiver, statement = _layers_of(source, node.func.value), outermost_loop(source, node)
+            live = ctx.value(site, receiver)
+            if receiver is not node.func.value:
+                if live is owner:
+                    last = site, statement or source.statement(node) or source.tree.body[-1]
+                continue
+            if not placement.is_module(live):
+                if isinstance(receiver, ast.Call):
+                    return None  # "Net().to(device)": it may be that one
+                continue
+            if _holds(live, owner):
+                return None
+            if _holds(owner, live):
+                last = site, statement or source.statement(node) or source.tree.body[-1]
+    return last
+
+
+_OWN = ("parameter", "buffer")
+_MOVES = ("to", "cuda", "xpu")
+_CHILDREN = ("children", "modules", "named_children")
+
+
+def _layers_of(source: Source, node: ast.expr) -> ast.expr:
+    """``net`` for the ``m`` of ``for m in net.children()``, else the node itself."""
+    for up in source.ancestors(node):
+        for loop in getattr(up, "generators", [up] if isinstance(up, ast.For) else []):
+            names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+            given = loop.iter
+            if not (isinstance(node, ast.Name) and node.id in names and isinstance(given, ast.Call)):
+                continue
+            if isinstance(given.func, ast.Attribute) and given.func.attr in _CHILDREN:
+                return given.func.value
+    return node
+
+
+def _holds(module: Any, wanted: Any) -> bool:
+    return module is wanted or any(found.value is wanted for found in placement.walk(module))

@@ -13,8 +13,9 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import make_on_device
 from ipydevice.fixes.names import bound, last_name, parameters, root
+from ipydevice.fixes.operands import is_operand
 from ipydevice.fixes.phrases import listed, move_all, spoken, stray_names, target_value, to
-from ipydevice.fixes.uses import is_operand, next_strays
+from ipydevice.fixes.uses import next_strays
 
 # -- in the loop ----------------------------------------------------------------------------
 

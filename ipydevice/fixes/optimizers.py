@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from ipydevice import placement
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.fixes import classes, moves, origins
-from ipydevice.fixes.attributes import at_use, move_object, owners
+from ipydevice.fixes.attributes import at_use, owners
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import bound, root
+from ipydevice.fixes.objects import move_object
 
 
 def optimizer_state(ctx: Context) -> Iterator[Proposal]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.fixes import bindings, classes, phrases, uses
+from ipydevice.fixes import bindings, classes, operands, phrases
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.factories import fresh, make_on_device
 from ipydevice.fixes.names import bound, last_name, root
@@ -53,7 +53,7 @@ def _shared(ctx: Context, step: Step, statement: ast.Assign) -> bool:
     """Is a name of the statement also wanted on the host?"""
     area = next(iter(ctx.work.functions(step.site.source, statement)), None)
     names = [n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
-    return any(uses.wanted_on_host(ctx, name, area) for name in names)
+    return any(operands.wanted_on_host(ctx, name, area) for name in names)
 
 
 def made_by_functions(ctx: Context) -> Iterator[Proposal]:

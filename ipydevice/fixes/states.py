@@ -9,9 +9,10 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.finding import Site
 from ipydevice.fixes import classes
-from ipydevice.fixes.attributes import as_buffer, at_use, move_object, owners
+from ipydevice.fixes.attributes import as_buffer, at_use, owners
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import workspace_device
+from ipydevice.fixes.objects import move_object
 from ipydevice.placement.kinds import attributes
 
 

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from types import MethodType
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING
+from ipydevice.diagnose.evaluate import MISSING, attribute
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes.context import Context, Proposal
-from ipydevice.fixes.names import bound, last_name, root
+from ipydevice.fixes.names import bound, root
+from ipydevice.fixes.objects import is_frozen, move_parts, tensor_parts
+from ipydevice.fixes.operands import HOST_METHODS, attribute_wanted_on_host, is_operand
 from ipydevice.fixes.phrases import flat_move, listed, move_all, stray_names, to
 from ipydevice.fixes.workspace import outermost_loop
-from ipydevice.placement.kinds import torch_class
-
-# Seen around a name, these say that it is wanted on the host there.
-HOST_METHODS = frozenset(["numpy", "cpu", "tolist", "item", "size", "dim", "numel"])
-
-
-HOST_ROOTS = frozenset(["np", "numpy", "plt", "sns", "pd", "ax", "axes", "sklearn", "scipy"])
-
-
-_NOT_MET = frozenset(["shape", "dtype", "device", "to", "cuda"])  # no operand there, or moved already
-LOADERS = frozenset(["DataLoader", "TensorDataset", "Subset", "random_split"])
 
 
 def where_used(ctx: Context) -> Proposal | None:
@@ -49,7 +41,12 @@ def where_used(ctx: Context) -> Proposal | None:
     names = list(dict.fromkeys(u.id for u in uses if isinstance(u, ast.Name) and _is_variable(ctx, site, u)))
     loop = outermost_loop(site.source, node)
     if isinstance(node, ast.Name) and node.id in names:
-        if loop is not None and all(ctx.work.available(Site(site.source, loop, site.frame), name) for name in names):
+        before = Site(site.source, loop, site.frame) if loop is not None else site
+        if (
+            loop is not None
+            and not set(names) & bound(_body(loop))
+            and all(ctx.work.available(before, n) for n in names)
+        ):
             return _before(ctx, site, loop, names, "once, before the loop")
         if len(set(texts)) < len(texts):
             statement = site.source.statement(node)
@@ -65,6 +62,27 @@ def where_used(ctx: Context) -> Proposal | None:
     for use in uses:
         draft.suffix(use, to(device))
     return Proposal(f"move {listed(list(dict.fromkeys(texts)))} where it is used", [draft])
+
+
+def bound_again(ctx: Context) -> bool:
+    """Does a loop bind the stray's name anew, behind its use, when its first value came from before the loop?"""
+    stray = ctx.stray
+    if stray is None or stray.member or not isinstance(stray.site.node, ast.Name) or not ctx.chain:
+        return False
+    source, name = stray.site.source, stray.site.node.id
+    loop = outermost_loop(source, stray.site.node)
+    first = ctx.chain[0].site
+    if loop is None or (first.source is source and any(node is first.node for node in ast.walk(loop))):
+        return False
+    line = stray.site.node.lineno
+    return any(
+        isinstance(node, ast.stmt) and node.lineno > line and not hasattr(node, "body") and name in bound([node])
+        for node in ast.walk(loop)
+    )
+
+
+def _body(loop: ast.stmt) -> list[ast.stmt]:
+    return [*getattr(loop, "body", []), *getattr(loop, "orelse", [])]
 
 
 def _items_moved(ctx: Context, site: Site) -> Proposal | None:
@@ -90,6 +108,8 @@ def items_at(site: Site) -> list[ast.expr]:
     node = site.node
     if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
         return [node.elt]
+    if isinstance(node, ast.DictComp):
+        return [node.value]
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         return [part for part in node.elts if not isinstance(part, ast.Constant)]
     loop = _handed_out(site.source, node)
@@ -226,6 +246,31 @@ def _all_items(ctx: Context, place: Site, whole: ast.Attribute | ast.Subscript, 
     return Proposal(f"move all of {name} at once", [draft])
 
 
+def _all_attributes(ctx: Context, place: Site, whole: ast.Attribute | ast.Subscript, holder: Any) -> Proposal | None:
+    """Of an object's host tensors all are moved, for the next one would be met next; not what the host needs."""
+    statement = place.node
+    names = {n.id for n in ast.walk(whole) if isinstance(n, ast.Name)}
+    if isinstance(whole, ast.Subscript) or is_frozen(holder) or not all(ctx.work.available(place, n) for n in names):
+        return None
+    name = ast.unparse(whole.value)
+    parts = [(path, code) for path, code in tensor_parts(ctx, holder, name) if not attribute_wanted_on_host(ctx, path)]
+    device = ctx.device(place, avoid=names)
+    if len(parts) < 2 or device is None or not isinstance(statement, ast.stmt):
+        return None
+    draft = ctx.draft(place.source)
+    if not _moves_itself(holder):
+        draft.before(statement, move_parts(parts, device))
+    elif isinstance(whole.value, ast.Name):
+        draft.before(statement, f"{name} = {name}.to({device})")
+    return Proposal(f"move what {name} keeps before it is used", [draft])
+
+
+def _moves_itself(holder: Any) -> bool:
+    """Has its class a method ``to``, and is nothing of it moved yet?"""
+    found = attribute(holder, "to")
+    return isinstance(found, MethodType) and len(placement.devices_of(holder)) == 1
+
+
 def _member_moved(ctx: Context) -> Proposal | None:
     """``batch["labels"] = batch["labels"].to(device)`` above the failing statement."""
     stray = ctx.stray
@@ -252,9 +297,9 @@ def _member_moved(ctx: Context) -> Proposal | None:
         return None
     names = {n.id for n in ast.walk(whole) if isinstance(n, ast.Name)}
     place = Site(site.source, statement, site.frame)
-    together = _all_items(ctx, place, whole, holder)
-    if together is not None:
-        return together
+    for together in (_all_items(ctx, place, whole, holder), _all_attributes(ctx, place, whole, holder)):
+        if together is not None:
+            return together
     if not all(ctx.work.available(place, name) for name in names):
         return None
     device = ctx.device(place, avoid=names)
@@ -263,94 +308,3 @@ def _member_moved(ctx: Context) -> Proposal | None:
     draft = ctx.draft(site.source)
     draft.before(statement, f"{stray.expression} = {stray.expression}{to(device)}")
     return Proposal(f"move {stray.expression} before it is used", [draft])
-
-
-def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
-    """Does the value meet other tensors there, rather than being collected, counted or given to the host?"""
-    parent = site.source.parent(node)
-    match parent:
-        case ast.List(elts=elts) | ast.Tuple(elts=elts) if len(elts) > 1 and isinstance(parent.ctx, ast.Load):
-            return _goes_together(site, parent)
-        case ast.keyword() | ast.List() | ast.Tuple() | ast.Starred():
-            return not isinstance(getattr(parent, "ctx", None), ast.Store) and is_operand(ctx, site, parent)
-        case ast.Subscript(value=value, slice=index):
-            indexed = ctx.value(Site(site.source, value, site.frame))
-            return index is node and placement.is_tensor(indexed)
-        case ast.Call(args=args, keywords=keywords):
-            if (
-                _is_lengths(parent, node)
-                or parent.func is node
-                or root(parent.func) in HOST_ROOTS
-                or last_name(parent.func) in LOADERS
-            ):
-                return False
-            others = [a for a in (*args, *keywords) if a is not node and not isinstance(_bare(a), ast.Constant)]
-            if isinstance(parent.func, ast.Attribute):
-                if parent.func.attr in ("append", "extend", "update", "to", "add", "insert", "put", "tensor"):
-                    return False
-                receiver = ctx.value(Site(site.source, parent.func.value, site.frame))
-                if placement.is_tensor(receiver) or (receiver is MISSING and _is_tensor_method(parent.func.attr)):
-                    return not any(_to_host(a) for a in others)
-            model = placement.is_module(ctx.value(Site(site.source, parent.func, site.frame)))
-            return (bool(others) or model) and not any(_to_host(a) for a in others)
-        case ast.BinOp(left=left, right=right):
-            other = right if left is node else left
-            return not isinstance(other, ast.Constant) and not _to_host(other)
-        case ast.Compare(left=left, comparators=comparators):
-            rest = [a for a in (left, *comparators) if a is not node]
-            return not any(isinstance(a, ast.Constant) or _to_host(a) for a in rest)
-        case ast.Attribute(attr=attr) if attr not in HOST_METHODS and attr not in _NOT_MET:
-            call = site.source.parent(parent)  # x.view(-1) meets what x meets
-            return isinstance(call, ast.Call) and call.func is parent and is_operand(ctx, site, call)
-        case _:
-            return False
-
-
-def _is_lengths(call: ast.Call, node: ast.AST) -> bool:
-    """The argument that pack_padded_sequence wants on the host (torch/nn/utils/rnn.py)."""
-    if last_name(call.func) != "pack_padded_sequence":
-        return False
-    named = any(k.arg == "lengths" and node in (k, k.value) for k in call.keywords)
-    return named or (len(call.args) > 1 and call.args[1] is node)
-
-
-def _is_tensor_method(name: str) -> bool:
-    tensor = torch_class("tensor")
-    return tensor is not None and name in tensor.__mro__[1].__dict__  # torch._C.TensorBase has the operators
-
-
-def _goes_together(site: Site, parts: ast.AST) -> bool:
-    """``torch.cat([a, b])``: do the items of a list meet in one call?"""
-    call = site.source.parent(parts)
-    if isinstance(call, ast.keyword):
-        call = site.source.parent(call)
-    if not isinstance(call, ast.Call) or root(call.func) in HOST_ROOTS or last_name(call.func) in LOADERS:
-        return False
-    return last_name(call.func) not in ("append", "extend", "print", "zip", "len", "enumerate", "list", "tuple")
-
-
-def _bare(node: ast.AST) -> ast.AST:
-    return node.value if isinstance(node, ast.keyword) else node
-
-
-def _to_host(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.Call) and last_name(n.func) in ("cpu", "numpy", "tolist") for n in ast.walk(node))
-
-
-def wanted_on_host(ctx: Context, name: str, area: ast.AST | None = None) -> bool:
-    """Is this name also used where only the host will do: numpy, plots, loaders, lengths? In all cells or `area`."""
-    trees = [ctx.work.effects(cell).tree for cell in ctx.work.order] if area is None else [area]
-    for tree in trees:
-        parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-        for node in ast.walk(tree):
-            if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
-                continue
-            below: ast.AST = node
-            up = parents.get(node)
-            while up is not None and not isinstance(up, ast.stmt):
-                if isinstance(up, ast.Call) and (
-                    last_name(up.func) in ("numpy", *LOADERS) or root(up.func) in HOST_ROOTS or _is_lengths(up, below)
-                ):
-                    return True
-                below, up = up, parents.get(up)
-    return False

@@ -148,8 +148,7 @@ def apply(case: Case, session: Session, fix: Any) -> Applied:
                 applied.problem = f"{path.name} is not as the fix takes it to be"
                 return applied
             path.write_text(edit.after, encoding="utf-8")
-    steps = [("setup", fix.setup, None)] if fix.setup else []
-    steps += [(f"cell {item['cell']}", item["source"], item["cell_id"]) for item in map(_plain, rerun)]
+    steps = [(f"cell {item['cell']}", item["source"], item["cell_id"]) for item in map(_plain, rerun)]
     for name, source, cell_id in steps:
         run = session.run(source, cell_id)
         if run.error is not None:

@@ -1,0 +1,183 @@
+"""Objects that are no modules and keep tensors: moved where they are built, all that they keep at once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.diagnose.finding import Site, Step
+from ipydevice.fixes import bindings, classes
+from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.edits import Draft
+from ipydevice.fixes.factories import fresh, make_on_device
+from ipydevice.fixes.modules import workspace_device
+from ipydevice.fixes.names import bound, root
+from ipydevice.fixes.phrases import spoken, to
+from ipydevice.placement.kinds import attributes
+
+
+def move_object(ctx: Context, owner: Any) -> Proposal | None:
+    """Below the line that builds the object: ``sc.mean, sc.std = sc.mean.to(device), sc.std.to(device)``."""
+    found = _named(ctx, owner)
+    if found is None or is_frozen(owner):
+        return None
+    name, site, statement = found
+    parts = list(tensor_parts(ctx, owner, name))
+    device = ctx.device(Site(site.source, statement, site.frame), avoid=[root(ast.parse(name, mode="eval").body) or ""])
+    if not parts or device is None:
+        return None
+    code = move_parts(parts, device)
+    draft = ctx.draft(site.source)
+    draft.after(statement, code)
+    here = workspace_device(ctx)
+    live = move_parts(parts, here) if here is not None and name.split(".")[0] in ctx.finding.namespace else None
+    return Proposal(f"move what {name} keeps, where it is built", [draft], live=live)
+
+
+def is_frozen(owner: Any) -> bool:
+    parameters = getattr(type(owner), "__dataclass_params__", None)
+    return bool(getattr(parameters, "frozen", False)) or isinstance(owner, tuple)
+
+
+def _named(ctx: Context, owner: Any) -> tuple[str, Site, ast.stmt] | None:
+    """The object's name, and the statement behind which it holds its tensors."""
+    for name, live in list(ctx.finding.namespace.items()):
+        if live is not owner or name.startswith("_"):
+            continue
+        last: tuple[str, Site, ast.stmt] | None = None
+        fillers = _fillers(ctx, owner)
+        for cell in ctx.work.order:
+            source = classes.cell_source(ctx, cell)
+            for statement in source.tree.body:
+                if cell is ctx.work.failed and _holds(statement, ctx.failed_statement):
+                    break
+                if name in bound([statement]) or (last is not None and _fills(statement, name, fillers)):
+                    last = (name, Site(source, statement), statement)
+        if last is not None:
+            return last
+    for step in ctx.finding.owner_chain:
+        made = step.site.source.statement(step.site.node)
+        if isinstance(made, ast.Assign) and step.how == "assignment":
+            target = step.site.source.segment(made.targets[0])
+            if ctx.value(Site(step.site.source, made.targets[0], step.site.frame)) is owner:
+                return target, step.site, made
+    return None
+
+
+def _holds(statement: ast.stmt, wanted: ast.stmt | None) -> bool:
+    return wanted is not None and any(node is wanted for node in ast.walk(statement))
+
+
+def _fillers(ctx: Context, owner: Any) -> set[str]:
+    """Methods of the owner's class, other than __init__, that set a tensor attribute which is wrong now."""
+    found: set[str] = set()
+    for attribute, live in list(attributes(owner).items()):
+        if ctx.strays_like(live):
+            found |= {s.method.name for s in classes.settings(ctx, owner, attribute)}
+    return found - {"__init__"}
+
+
+def _fills(statement: ast.stmt, name: str, fillers: set[str]) -> bool:
+    for node in ast.walk(statement):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in fillers
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == name
+        ):
+            return True
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and root(node) == name:
+            return True
+    return False
+
+
+def tensor_parts(ctx: Context, owner: Any, name: str) -> Iterator[tuple[str, str]]:
+    """(what to assign, the moved value with ``{}`` for the device) of all that is on the wrong device."""
+    held = attributes(owner).items() if not isinstance(owner, dict) else ()
+    for attribute, live in list(held):
+        path = f"{name}.{attribute}"
+        if not attribute.isidentifier():
+            continue
+        if ctx.strays_like(live):
+            yield path, f"{path}.to({{}})"
+        elif type(live) in (list, tuple) and live and all(ctx.strays_like(v) for v in live):
+            opening, closing = ("[", "]") if type(live) is list else ("tuple(", ")")
+            yield path, f"{opening}t.to({{}}) for t in {path}{closing}"
+        elif type(live) is dict and live and all(ctx.strays_like(v) for v in live.values()):
+            yield path, f"{{{{k: t.to({{}}) for k, t in {path}.items()}}}}"
+
+
+def move_parts(parts: list[tuple[str, str]], device: str) -> str:
+    return f"{', '.join(p for p, _ in parts)} = {', '.join(code.format(device) for _, code in parts)}"
+
+
+# -- built on the device ------------------------------------------------------------------------
+
+
+def built_on_device(ctx: Context) -> Proposal | None:
+    """``Normal(torch.zeros(3), scale)`` becomes ``Normal(torch.zeros(3, device=d), scale.to(d))``: what it is given."""
+    for step in _building(ctx):
+        statement = step.site.source.statement(step.site.node)
+        if not (isinstance(statement, (ast.Assign, ast.AnnAssign)) and isinstance(statement.value, ast.Call)):
+            continue
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+        live = ctx.value(Site(step.site.source, target, step.site.frame))
+        if placement.is_tensor(live) or placement.is_module(live) or _fills_itself(ctx):
+            continue
+        draft = ctx.draft(step.site.source)
+        device = _given_on_device(ctx, draft, step.site, statement.value, sorted(bound([statement])))
+        if device is not None:
+            name = step.site.source.segment(target)
+            return Proposal(f"build {name} from tensors on {spoken(device)}", [draft])
+    return None
+
+
+def _building(ctx: Context) -> Iterator[Step]:
+    """The statements that may have built the object: on the stray's way, and of its name in the workspace."""
+    yield from (step for step in (*ctx.chain, *ctx.finding.owner_chain) if step.how == "assignment")
+    stray = ctx.stray
+    name = _first_name(stray.path) if stray is not None and stray.path is not None else None
+    step = bindings.last_binding(ctx, name) if name is not None else None
+    if step is not None:
+        yield step
+
+
+def _first_name(path: str) -> str | None:
+    try:
+        return root(ast.parse(path, mode="eval").body)
+    except SyntaxError:
+        return None
+
+
+def _fills_itself(ctx: Context) -> bool:
+    """Does the class of the notebook that holds the stray make it of its own accord?"""
+    stray = ctx.stray
+    if stray is None or stray.owner is None or not stray.attribute.isidentifier():
+        return False
+    return any(fresh(s.value, ctx.scope(s.site)) for s in classes.settings(ctx, stray.owner, stray.attribute))
+
+
+def _given_on_device(ctx: Context, draft: Draft, site: Site, call: ast.Call, avoid: list[str]) -> str | None:
+    """Make or move the tensors among the arguments, also of calls and lists among them; the device, None for none."""
+    device: str | None = None
+    todo: list[ast.expr] = [*call.args, *(k.value for k in call.keywords)]
+    while todo:
+        part = todo.pop()
+        here = Site(site.source, part, site.frame)
+        if fresh(part, ctx.scope(here)):
+            device = make_on_device(ctx, draft, here, part, avoid=tuple(avoid)) or device
+        elif isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)) and ctx.strays_like(ctx.value(here)):
+            said = ctx.device(here, avoid=[*avoid, root(part) or ""])
+            if said is not None:
+                draft.suffix(part, to(said))
+                device = said
+        elif isinstance(part, ast.Call):
+            todo += [*part.args, *(k.value for k in part.keywords)]
+        elif isinstance(part, (ast.List, ast.Tuple)):
+            todo += part.elts
+        elif isinstance(part, ast.Dict):
+            todo += part.values
+    return device
