@@ -17,6 +17,22 @@ if TYPE_CHECKING:
     from ipydevice.excepthooks import install as install
     from ipydevice.session import explain as explain
     from ipydevice.session import inventory as inventory
+    from ipydevice.toolbox.amp import amp_check as amp_check
+    from ipydevice.toolbox.asking import assert_on as assert_on
+    from ipydevice.toolbox.asking import check_same_device as check_same_device
+    from ipydevice.toolbox.asking import device_of as device_of
+    from ipydevice.toolbox.asking import devices_of as devices_of
+    from ipydevice.toolbox.choosing import get_device as get_device
+    from ipydevice.toolbox.current import DeviceContext as DeviceContext
+    from ipydevice.toolbox.finite import nan_watch as nan_watch
+    from ipydevice.toolbox.gradients import check_gradient_devices as check_gradient_devices
+    from ipydevice.toolbox.moving import to_device as to_device
+    from ipydevice.toolbox.numbering import device_map as device_map
+    from ipydevice.toolbox.snapshot import device_snapshot as device_snapshot
+    from ipydevice.toolbox.timeline import device_timeline as device_timeline
+    from ipydevice.toolbox.tracker import TensorTracker as TensorTracker
+    from ipydevice.toolbox.troubles import DeviceMismatchError as DeviceMismatchError
+    from ipydevice.toolbox.watermark import memory_watermark as memory_watermark
     from ipydevice.virtual import virtual_gpus as virtual_gpus
 
 __version__ = "0.1.0"
@@ -30,6 +46,22 @@ _HOMES = {
     "Diagnosis": "ipydevice.diagnosis",
     "Fix": "ipydevice.diagnosis",
     "Inventory": "ipydevice.diagnosis",
+    "DeviceContext": "ipydevice.toolbox.current",
+    "TensorTracker": "ipydevice.toolbox.tracker",
+    "amp_check": "ipydevice.toolbox.amp",
+    "assert_on": "ipydevice.toolbox.asking",
+    "check_gradient_devices": "ipydevice.toolbox.gradients",
+    "check_same_device": "ipydevice.toolbox.asking",
+    "device_map": "ipydevice.toolbox.numbering",
+    "device_of": "ipydevice.toolbox.asking",
+    "device_snapshot": "ipydevice.toolbox.snapshot",
+    "device_timeline": "ipydevice.toolbox.timeline",
+    "devices_of": "ipydevice.toolbox.asking",
+    "get_device": "ipydevice.toolbox.choosing",
+    "memory_watermark": "ipydevice.toolbox.watermark",
+    "nan_watch": "ipydevice.toolbox.finite",
+    "to_device": "ipydevice.toolbox.moving",
+    "DeviceMismatchError": "ipydevice.toolbox.troubles",
 }
 
 __all__ = [*_HOMES, "__version__"]

@@ -1,0 +1,31 @@
+"""Which of several processes this one is, as its launcher says it; read from the environment, nothing is imported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+# torchrun's and its like (torch/distributed/elastic), SLURM's, Open MPI's, MPICH's and Intel MPI's.
+RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+LOCAL_RANK = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+WORLD_SIZE = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+
+
+def rank() -> int | None:
+    """Number of this process among all; None where there is but one."""
+    return _number(RANK)
+
+
+def local_rank() -> int | None:
+    """Number of this process among those of its machine: the card that is its own."""
+    return _number(LOCAL_RANK)
+
+
+def world_size() -> int | None:
+    """How many processes were started."""
+    return _number(WORLD_SIZE)
+
+
+def _number(names: Sequence[str]) -> int | None:
+    """The first of the variables that is set to a number."""
+    return next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdecimal()), None)
