@@ -81,9 +81,10 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: Any) -> None:
     """Called by ``%load_ext ipydevice``."""
-    from ipydevice import hook, magics
+    from ipydevice import hook, magics, settings
     from ipydevice.devicecheck import magic
 
+    settings.register(shell)
     magics.register(shell)
     magic.register(shell)
     hook.load(shell)
@@ -91,9 +92,10 @@ def load_ipython_extension(shell: Any) -> None:
 
 def unload_ipython_extension(shell: Any) -> None:
     """Called by ``%unload_ext ipydevice``; what others have hung in since stays."""
-    from ipydevice import hook, magics
+    from ipydevice import hook, magics, settings
     from ipydevice.devicecheck import magic
 
     magic.unregister(shell)
     hook.unload(shell)
     magics.unregister(shell)
+    settings.unregister(shell)

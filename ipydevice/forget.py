@@ -11,14 +11,23 @@ import gc
 import sys
 from typing import Any
 
-from ipydevice import hook
+from ipydevice.kept import kept, last_error
 
 _NAMES = ("last_type", "last_value", "last_traceback", "last_exc")  # last_exc since Python 3.12
 
 
-def forget_error(shell: Any) -> None:
-    """Free what the last error holds. ``%debug`` and ``%tb`` have nothing to show afterwards."""
-    _unlink(hook.last_error(shell))
+def held_by_error(shell: Any) -> dict[str, int]:
+    """Bytes by device that nothing but the last error's frames holds, as far as names can tell."""
+    from ipydevice import listing
+
+    memory = listing.list_namespace(shell.user_ns, kept=kept(shell)).memory
+    return {one.device: one.error for one in memory if one.error}
+
+
+def forget_error(shell: Any) -> dict[str, int]:
+    """Free what the last error holds, and tell its bytes. ``%debug`` and ``%tb`` have nothing to show afterwards."""
+    held = held_by_error(shell)
+    _unlink(last_error(shell))
     _unlink(getattr(sys, "last_value", None))
     for name in _NAMES:
         sys.__dict__.pop(name, None)
@@ -32,6 +41,7 @@ def forget_error(shell: Any) -> None:
     if result is not None:
         result.error_in_exec = result.error_before_exec = None
     gc.collect()  # a frame that has caught its own error is a cycle
+    return held
 
 
 def _unlink(exc: BaseException | None) -> None:

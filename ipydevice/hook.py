@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ipydevice.cells import CellHistory
+from ipydevice.kept import last_error
 from ipydevice.requirements import torch_trouble
 
 if TYPE_CHECKING:
@@ -58,13 +59,6 @@ def unload(shell: Any) -> None:
         hook.remove()
 
 
-def last_error(shell: Any) -> BaseException | None:
-    """The exception of the cell before, or else the last one that anybody showed."""
-    result = shell.last_execution_result
-    failed = None if result is None else result.error_in_exec or result.error_before_exec
-    return failed or getattr(sys, "last_value", None)
-
-
 class Hook:
     """What ipydevice has hung into one shell. Of errors it keeps the last Diagnosis: strings."""
 
@@ -79,6 +73,7 @@ class Hook:
         self._installed = False
         self._failed: list[str] = []  # stages of ours, to be said under the traceback
         self._told_requirements = False
+        self._panel: Diagnosis | None = None  # of the last error of any kind, where that was one of ours
 
     def install(self) -> None:
         self._installed = True
@@ -198,8 +193,10 @@ class Hook:
             return None
         self._attempt("hiding the frames of virtual GPUs", _cut_virtual_frames, exc)
         found = self._attempt("recognising the error", self._examine, exc, history)
-        if found is None and not self._failed:
-            return None
+        if found is None:
+            self._panel = None
+            if not self._failed:
+                return None
         seen_before = exc.__dict__.get(_MARK, (None, None))[0] is not None
         self._count += 1
         exc.__dict__[_MARK] = (cell, self._count)
@@ -229,7 +226,8 @@ class Hook:
         if self.last is None:
             return
         if panel:
-            self._attempt("showing the panel", _display, self.last)
+            self._attempt("showing the panel", _display, self.last, self._panel)
+            self._panel = self.last
         else:
             print("In a thread: %devicefix shows where this comes from and how to fix it.", file=sys.stderr)
 
@@ -263,10 +261,10 @@ def _being_shown(exc_tuple: Any = None, *_args: Any, **_kwargs: Any) -> BaseExce
     return value if issubclass(type(value), BaseException) else None
 
 
-def _display(diagnosis: Diagnosis) -> None:
+def _display(diagnosis: Diagnosis, before: Diagnosis | None) -> None:
     from ipydevice import show
 
-    show.display(diagnosis)
+    show.display_after_error(diagnosis, before)
 
 
 def _cut_virtual_frames(exc: BaseException) -> None:

@@ -11,12 +11,17 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
-from ipydevice import hook
-
 MOST_FRAMES = 200  # a RecursionError has thousands
 _UNDERSCORES = ("_", "__", "___")
 
 Kept = tuple[Literal["output", "error"], str, Any]  # as `ipydevice.listing.Kept` has them
+
+
+def last_error(shell: Any) -> BaseException | None:
+    """The exception of the cell before, or else the last one that anybody showed."""
+    result = shell.last_execution_result
+    failed = None if result is None else result.error_in_exec or result.error_before_exec
+    return failed or getattr(sys, "last_value", None)
 
 
 def kept(shell: Any) -> list[Kept]:
@@ -48,7 +53,7 @@ def _locals(shell: Any) -> Iterator[Kept]:
 
 def _errors(shell: Any) -> Iterator[BaseException]:
     """The last error, also where several cells have run since, with what it came from."""
-    waiting = [hook.last_error(shell), getattr(sys, "last_value", None), getattr(sys, "last_exc", None)]
+    waiting = [last_error(shell), getattr(sys, "last_value", None), getattr(sys, "last_exc", None)]
     seen: set[int] = set()
     while waiting:
         error = waiting.pop()

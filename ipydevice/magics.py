@@ -118,28 +118,37 @@ class DeviceMagics(Magics):
     @magic_arguments()
     @argument("number", nargs="?", help="the fix to print and to put into the next cell; the whole panel if left out")
     @argument("--apply", action="store_true", help="write the changes of a fix that edits .py files")
+    @argument("--report", action="store_true", help="print the last error as Markdown, for a forum or an issue")
     @argument("--forget", action="store_true", help="let go of the tensors that the last error still holds in memory")
     @line_magic
     def devicefix(self, line: str) -> None:
         """Show the last device error again, or one of its fixes.
 
-        Examples: `%devicefix`, `%devicefix 1`, `%devicefix 2 --apply`, `%devicefix --forget`.
+        Examples: `%devicefix`, `%devicefix 1`, `%devicefix 2 --apply`, `%devicefix --report`, `%devicefix --forget`.
         """
         asked = parse_argstring(self.devicefix, line)
         if asked.forget:
-            if asked.number is not None or asked.apply:
+            if asked.number is not None or asked.apply or asked.report:
                 raise UsageError("%devicefix --forget stands alone: first take the fix, then forget the error")
             from ipydevice.forget import forget_error
+            from ipydevice.show import quantities
 
-            forget_error(self.shell)
-            print("Forgotten: the tensors that the last error held can be freed; %debug and %tb have nothing to show.")
+            freed = quantities.sizes(forget_error(self.shell)) or "the tensors"
+            print(f"Forgotten: {freed} that only the last error held can be freed.")
+            print("%debug and %tb have nothing to show.")
             return
+        if asked.report and (asked.number is not None or asked.apply):
+            raise UsageError("%devicefix --report stands alone: it tells of the whole error, not of one fix")
         if asked.apply and asked.number is None:
             raise UsageError("%devicefix --apply needs the number of a fix: %devicefix 1 --apply")
         _need_torch()
         diagnosis = self._last_diagnosis()
         if diagnosis is None:
             print(self._nothing_to_show())
+        elif asked.report:
+            from ipydevice import show
+
+            print(show.markdown(diagnosis))
         elif asked.number is None:
             from ipydevice import show
 

@@ -9,7 +9,7 @@ from typing import Any
 from ipydevice import hook
 from ipydevice.cells import CellHistory
 from ipydevice.diagnosis import Diagnosis, Inventory
-from ipydevice.kept import kept
+from ipydevice.kept import kept, last_error
 from ipydevice.requirements import torch_trouble
 
 
@@ -28,7 +28,7 @@ def explain(exc: BaseException | None = None) -> Diagnosis | None:
     shell = current_shell()
     hung = None if shell is None else hook.of(shell)
     if exc is None:
-        exc = getattr(sys, "last_value", None) if shell is None else hook.last_error(shell)
+        exc = getattr(sys, "last_value", None) if shell is None else last_error(shell)
     if exc is None:
         return None
     if hung is not None and hung.explained(exc):

@@ -263,7 +263,7 @@ STAGES = {
     "recognising the error": "ipydevice.messages.find",
     "writing the headline": "ipydevice.postmortem.PostMortem.headline",
     "diagnosing the error": "ipydevice.postmortem.PostMortem.finish",
-    "showing the panel": "ipydevice.show.display",
+    "showing the panel": "ipydevice.show.display_after_error",
 }
 
 
@@ -297,7 +297,7 @@ def test_for_tests_a_failing_stage_can_be_raised(loaded: Shell, monkeypatch: pyt
         raise LookupError("ours")
 
     monkeypatch.setenv("IPYDEVICE_DEBUG", "1")
-    monkeypatch.setattr("ipydevice.show.display", fail)
+    monkeypatch.setattr("ipydevice.show.display_after_error", fail)
     try:
         loaded.names["loss_of"](loaded.names["logits"], loaded.names["labels"])
     except RuntimeError:

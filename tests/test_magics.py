@@ -148,6 +148,8 @@ class TestDevicefix:
             ("%devicefix --apply", "%devicefix --apply needs the number of a fix: %devicefix 1 --apply"),
             ("%devicefix 1 --apply", "fix 1 changes cells, not files: %devicefix 1 puts it into the next cell"),
             ("%devicefix 1 --forget", "--forget stands alone"),
+            ("%devicefix --report --forget", "--forget stands alone"),
+            ("%devicefix 1 --report", "--report stands alone"),
             ("%devicefix 1 2", "2"),
         ],
     )
@@ -158,6 +160,20 @@ class TestDevicefix:
         assert said in run.text
         assert "Traceback" not in run.text
         assert next_input(loaded) is None
+
+
+class TestReport:
+    def test_tells_the_error_and_the_surroundings(self, loaded: Shell) -> None:
+        loaded.run(FAIL)
+        text = loaded.run("%devicefix --report").text
+        assert text.startswith("### second is on cpu, first is on cuda:0\n")
+        assert FAIL in text
+        assert "**versions** ipydevice" in text
+        assert "**devices** cuda:0 " in text
+
+    def test_of_a_check(self, loaded: Shell) -> None:
+        loaded.run(f"%%devicecheck\n{FAIL}")
+        assert "1 device mistake" in loaded.run("%devicefix --report").text
 
 
 class TestSeveralCells:
@@ -240,6 +256,13 @@ class TestForget:
         assert watched[0]() is not None
         assert "Forgotten" in loaded.run("%devicefix --forget").text
         assert watched[0]() is None
+
+    def test_says_how_much(self, loaded: Shell) -> None:
+        loaded.run("def step():\n    held = torch.zeros(2**20, device='cuda:0')\n    return held + torch.zeros(3)")
+        run = loaded.run("step()")
+        run.error = None
+        assert "Forgotten: 4.0 MiB on cuda:0 that only the last error held" in loaded.run("%devicefix --forget").text
+        assert "Forgotten: the tensors" in loaded.run("%devicefix --forget").text
 
     def test_afterwards_debug_and_tb_have_nothing_to_show(self, loaded: Shell) -> None:
         loaded.run(FAIL)

@@ -13,7 +13,7 @@ from ipydevice.report import CheckReport
 if TYPE_CHECKING:
     from ipydevice.show.tree import Panel
 
-__all__ = ["display", "html", "text", "tree_of"]
+__all__ = ["display", "display_after_error", "html", "markdown", "text", "tree_of"]
 
 # The views are imported when something is shown: `%load_ext ipydevice` passes here, and costs every start.
 
@@ -45,8 +45,32 @@ def html(view: Diagnosis | Inventory | CheckReport) -> str:
     return as_html.render(tree_of(view))
 
 
+def markdown(view: Diagnosis | Inventory | CheckReport) -> str:
+    """A report for a forum or an issue tracker: names and devices, versions, no data, no folders of this machine."""
+    from ipydevice.show import as_markdown
+
+    return as_markdown.report(view, tree_of(view))
+
+
 def display(view: Diagnosis | Inventory | CheckReport) -> None:
     """Show `view` where the user is: static HTML and the widget in a notebook, text elsewhere."""
     from ipydevice.show import front_end
 
     front_end.publish(view, tree_of(view))
+
+
+def display_after_error(diagnosis: Diagnosis, before: Diagnosis | None) -> None:
+    """The panel under a traceback: one line that opens where it says what the panel `before` it said.
+
+    `%config DeviceTools` may switch it off or have it short.
+    """
+    from ipydevice.show import front_end, wishes
+
+    wanted = front_end.wanted()
+    panel = tree_of(diagnosis)
+    if before is not None and wishes.is_the_same(before, diagnosis):
+        panel = wishes.folded(panel, diagnosis, "as before")
+    elif wanted.verbosity == "short":
+        panel = wishes.folded(panel, diagnosis)
+    if wanted.auto_display:
+        front_end.publish(diagnosis, panel)

@@ -48,7 +48,13 @@ def render(panel: Panel) -> str:
 def body(panel: Panel, *, rows: bool = True) -> str:
     """The panel without its style sheet; without the table's rows for the widget, which draws them itself."""
     blocks = [replace(b, entries=(), left=0) if isinstance(b, Table) and not rows else b for b in panel.blocks]
+    if panel.fold is not None:
+        blocks = [block for block in blocks if block is not blocks[0] or not isinstance(block, Heading)]
     inside = "".join(_RENDER[type(block)](block) for block in blocks)
+    if panel.fold is not None:
+        aside = f' <small class="ipd-quiet">{_text(panel.fold.aside)}</small>'
+        line = f'<span class="ipd-sign">✗</span> <strong>{_text(panel.fold.text)}</strong>{aside}'
+        inside = f'<details class="ipd-fold"><summary>{line}</summary>{inside}</details>'
     tone = " ipd-plain" if any(isinstance(b, Heading) and b.tone == "plain" for b in blocks) else ""
     return f'<div class="ipydevice{tone}" role="region" aria-label="{_text(panel.label)}">{inside}</div>'
 

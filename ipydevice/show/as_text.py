@@ -18,6 +18,7 @@ from ipydevice.show.tree import (
     Code,
     DiffLine,
     Entry,
+    Fold,
     Folded,
     Heading,
     Option,
@@ -54,11 +55,24 @@ class _Page:
 def render(panel: Panel, *, width: int, color: bool) -> str:
     """Lines of at most `width` columns (at least 40 are taken), without a newline at the end."""
     page = _Page(max(40, width), color)
+    if panel.fold is not None:
+        return _fold(panel.fold, page)
     lines = _lines(panel, page)
     for code, terse in ((2, 1), (1, 2), (1, 3), (1, 4), (0, 4)):
         if panel.lines is not None and len(lines) > panel.lines:
             lines = _lines(panel, replace(page, code=code, terse=terse))
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _fold(fold: Fold, page: _Page) -> str:
+    """One line, whatever the width: the headline, as much of the rest as there is room for, the command."""
+    room = page.width - 2 - cells(fold.command) - 3
+    aside = visible(fold.aside)
+    head = crop(visible(fold.text), room)
+    tail = crop(aside, room - cells(head) - 3)
+    said = page.paint(f"✗ {head}", "error") + (page.paint(f" · {tail}", "quiet") if tail else "")
+    taken = 2 + cells(head) + (cells(tail) + 3 if tail else 0)
+    return said + " " * (page.width - taken - cells(fold.command)) + page.paint(fold.command, "quiet")
 
 
 def _lines(panel: Panel, page: _Page) -> list[str]:

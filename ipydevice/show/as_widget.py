@@ -6,13 +6,15 @@ Only this module imports anywidget, and only when the first panel is displayed.
 from __future__ import annotations
 
 import json
+import sys
+import zlib
 from collections import deque
 from functools import cache
 from typing import Any
 
 from ipydevice.diagnosis import Diagnosis, Fix, Inventory
 from ipydevice.report import CheckReport
-from ipydevice.show import as_html, insertion
+from ipydevice.show import as_html, as_markdown, insertion, quantities
 from ipydevice.show.colours import colour
 from ipydevice.show.escape import visible
 from ipydevice.show.panel import option
@@ -31,7 +33,8 @@ def bundle(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) ->
 
     The plain text is empty, since the static output has said it all; without any, nbconvert warns.
     """
-    widget = panel_class()(data=data(view, panel, uid))
+    widget = panel_class()(data=data(view, panel, uid), rows=rows(panel))
+    widget.on_msg(_answer)
     _live.append(widget)
     while len(_live) > LIVE_AT_MOST:
         _live.popleft().close()
@@ -48,8 +51,9 @@ def panel_class() -> type[Any]:
     class DevicePanel(anywidget.AnyWidget):  # type: ignore[misc, unused-ignore]
         _esm = script()
         _css = as_html.style() + as_html.asset("widget.css")
-        # One buffer: a list of 10,000 rows as a trait takes twice as long to reach the page.
+        # Buffers: a list of 10,000 rows as a trait takes twice as long to reach the page.
         data = traitlets.Bytes(b"").tag(sync=True)
+        rows = traitlets.Bytes(b"").tag(sync=True)
 
     return DevicePanel
 
@@ -59,19 +63,21 @@ def script() -> str:
 
 
 def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> bytes:
-    """All that the page needs, as JSON in UTF-8."""
+    """All that the page needs but the rows of the tables, as JSON in UTF-8."""
     tables = [block for block in panel.blocks if isinstance(block, Table)]
     plain: dict[str, Any] = {
         "uid": uid,
         "html": as_html.body(panel, rows=False),
-        "tables": [{"rows": list(map(_row, table.entries)), "left": table.left} for table in tables],
+        "tables": [{"left": table.left} for table in tables],
         "colours": {
             visible(device): colour(device) for table in tables for device in {e.device for e in table.entries}
         },
+        "report": "",
         "failed": {},
         "fixes": [],
     }
     if isinstance(view, Diagnosis):
+        plain["report"] = as_markdown.report(view, panel)
         plain["failed"] = {
             "cell": view.failed.cell,
             "cell_id": view.failed.cell_id,
@@ -85,7 +91,33 @@ def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> b
         plain |= {"html": as_html.body(panel), "tables": []}
         plain["failed"] = {"cell": view.cell, "cell_id": view.cell_id, "source": view.cell_source}
         plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
+    return _json(plain)
+
+
+def rows(panel: Panel) -> bytes:
+    """The rows of all tables, deflated: the page reads them when a table is first looked at.
+
+    They are most of what a widget weighs, in the kernel, on the wire, and in a file saved with its widgets.
+    """
+    tables = [list(map(_row, block.entries)) for block in panel.blocks if isinstance(block, Table)]
+    return zlib.compress(_json(tables), 4)  # higher levels take three times as long and save a tenth
+
+
+def _json(plain: Any) -> bytes:
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _answer(widget: Any, content: dict[str, Any], _buffers: Any) -> None:
+    """What the page asks of the kernel: how much the last error holds, and, after a click, to forget it."""
+    from ipydevice import forget
+    from ipydevice.listing.memory import WORTH_A_WORD
+
+    shell = sys.modules["IPython"].get_ipython()
+    if content.get("ask") == "held":
+        held = {device: size for device, size in forget.held_by_error(shell).items() if size >= WORTH_A_WORD}
+        widget.send({"held": quantities.sizes(held)})
+    elif content.get("ask") == "forget":
+        widget.send({"freed": quantities.sizes(forget.forget_error(shell))})
 
 
 def _row(entry: Entry) -> list[Any]:

@@ -8,12 +8,15 @@ import os
 import shutil
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipydevice.diagnosis import MIME_TYPE, Diagnosis, Inventory
 from ipydevice.report import CheckReport
-from ipydevice.show import as_html, as_text
+from ipydevice.show import as_html, as_text, wishes
 from ipydevice.show.tree import Panel
+
+if TYPE_CHECKING:
+    from ipydevice.settings import DeviceTools
 
 _log = logging.getLogger("ipydevice")
 
@@ -25,6 +28,8 @@ _ASCII = str.maketrans({"✗": "x", "▸": ">", "─": "-", "│": "|", "·": "*
 def publish(view: Diagnosis | Inventory | CheckReport, panel: Panel) -> None:
     """In a kernel two outputs, static then widget; in a terminal or plain Python the text."""
     shell = _shell()
+    if shell is not None:
+        panel = wishes.granted(panel, wanted())
     if shell is None or getattr(shell, "kernel", None) is None:
         width = shutil.get_terminal_size((100, 24)).columns
         print(printable(as_text.render(panel, width=width, color=_colored(shell)), sys.stdout))
@@ -84,6 +89,13 @@ def _live(
         return None
 
 
+def wanted() -> DeviceTools:
+    """What the person at this shell wishes for."""
+    from ipydevice import settings  # traitlets come with IPython, and plain Python needs neither
+
+    return settings.of(_shell())
+
+
 def _shell() -> Any:
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None else None
@@ -91,6 +103,9 @@ def _shell() -> Any:
 
 def _colored(shell: Any) -> bool:
     """Colour where IPython's own traceback has it, and what is read is a terminal (https://no-color.org)."""
+    wish = "auto" if shell is None else wanted().colours
+    if wish != "auto":
+        return wish == "always"
     if shell is None or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return str(getattr(shell, "colors", "nocolor")).lower() != "nocolor" and sys.stdout.isatty()

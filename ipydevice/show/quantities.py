@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 def size(count: int) -> str:
@@ -35,7 +35,16 @@ def listing(items: Iterable[str]) -> str:
     return ", ".join(items)
 
 
+def sizes(held: Mapping[str, int]) -> str:
+    """ "1.2 GiB on cuda:0, 3.0 MiB on cpu" """
+    return listing(f"{size(count)} on {device}" for device, count in held.items())
+
+
 def by_device(devices: Iterable[str]) -> str:
     """ "9 on cuda:0, 5 on cpu", the most frequent first."""
     counts = Counter(device for device in devices if device)
     return listing(f"{count:,} on {device}" for device, count in counts.most_common(6))
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"

@@ -136,9 +136,11 @@ class Table:
     left: int = 0  # entries that exist but aren't listed
     folded: bool = True
     aside: str = ""
+    most: int | None = None  # entries that a person wants at most; None leaves it to the view
 
     def within(self, limit: int) -> Table:
-        """At most `limit` entries: the outer ones, as deep as there is room, and what is odd anywhere."""
+        """At most `most` entries, else `limit`: the outer ones, as deep as there is room, and what is odd anywhere."""
+        limit = self.most or limit
         if len(self.entries) <= limit:
             return self
         depth = max(entry.level for entry in self.entries)
@@ -158,3 +160,13 @@ class Panel:
     label: str  # name of the whole for a screen reader
     blocks: tuple[Block, ...]
     lines: int | None = None  # at most so many in the text view, where leaving out notes can do it
+    fold: Fold | None = None  # this line stands for the whole until somebody opens it
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The one line of a folded panel; `command` shows the whole where nothing can be opened."""
+
+    text: str
+    aside: str
+    command: str

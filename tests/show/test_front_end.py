@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+import zlib
 from types import SimpleNamespace
 
 import nbconvert
@@ -58,17 +59,22 @@ def test_rows_beyond_thirty_are_counted_for_machines():
     assert (len(machine["placements"]), machine["placements_left"]) == (30, 37)
 
 
+def rows_of(view):
+    return json.loads(zlib.decompress(as_widget.rows(show.tree_of(view))))
+
+
 def test_the_page_gets_texts_escaped_and_code_as_it_is():
     data = json.loads(as_widget.data(HOSTILE, show.tree_of(HOSTILE), "abc"))
     assert "<script" not in data["html"]
-    assert "\x1b" not in json.dumps(data["tables"])
+    assert "\x1b" not in json.dumps(rows_of(HOSTILE))
     assert data["fixes"][0]["edits"][0]["before"] == HOSTILE.fixes[0].edits[0].before.replace("\ud800", "?")
 
 
 def test_the_page_draws_the_rows_itself():
     data = json.loads(as_widget.data(WORKSPACE, show.tree_of(WORKSPACE), "abc"))
     assert "model.pe" not in data["html"]
-    assert [row[0] for row in data["tables"][0]["rows"]] == [row.name for row in WORKSPACE.rows]
+    assert data["tables"] == [{"left": WORKSPACE.left}]
+    assert [row[0] for row in rows_of(WORKSPACE)[0]] == [row.name for row in WORKSPACE.rows]
 
 
 def test_a_code_page_without_our_signs_gets_others():

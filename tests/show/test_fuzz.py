@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import zlib
 
 import pytest
 from test_html import ALLOWED, read
@@ -83,6 +84,8 @@ def test_nothing_breaks_out(seed):
         page.encode()
         json.dumps(front_end.bundle(view, show.tree_of(view), "u"), ensure_ascii=False).encode()
         json.loads(as_widget.data(view, show.tree_of(view), "u"))
+        json.loads(zlib.decompress(as_widget.rows(show.tree_of(view))))
+        show.markdown(view).encode()
 
 
 def test_the_fuzz_would_notice():

@@ -43,6 +43,21 @@ function plan(cells, fix, shown) {
   return { replace, rerun, setup: fix.setup ? { below, text: fix.setup } : null };
 }
 
+const CHECK = '%%devicecheck';
+
+/** The same fix with the failed cell run under a check, which finds all that is wrong with it; null where it is. */
+function withCheck(fix) {
+  const last = fix.rerun.at(-1);
+  if (fix.kind === 'patch' || !last || last.source.trimStart().startsWith(CHECK)) return null;
+  const checked = { ...last, source: `${CHECK}\n${last.source}` };
+  const isLast = (edit) => (last.cell_id ? edit.cell_id === last.cell_id : edit.cell === last.cell);
+  const edits = fix.edits.filter((edit) => !isLast(edit));
+  const edited = fix.edits.find(isLast);
+  const { cell, cell_id } = last;
+  edits.push({ cell, cell_id, file: null, before: edited?.before ?? last.source, after: checked.source });
+  return { ...fix, edits, rerun: [...fix.rerun.slice(0, -1), checked] };
+}
+
 const idOf = (cell) => cell.getId?.() ?? cell.id;
 
 /** Cells of a JupyterLab document as the plain list that `plan` takes. */

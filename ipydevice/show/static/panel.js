@@ -47,6 +47,8 @@ async function copyFix(root, fix, because = '') {
 }
 
 function addButtons(model, el, root, data) {
+  const last = data.fixes.find((fix) => fix.rerun.length); // cells can be checked where the page lets us change them
+  const inNotebook = last && openDocument(model, last, data.failed, data.uid);
   for (const item of root.querySelectorAll('[data-fix]')) {
     const fix = data.fixes[Number(item.dataset.fix)];
     const actions = make('span', { class: 'ipd-actions', role: 'group', 'aria-label': `Fix ${fix.number}` });
@@ -56,22 +58,73 @@ function addButtons(model, el, root, data) {
       actions.append(button);
     };
     add(fix.main, () => applyFix(model, el, root, data, fix), { class: 'ipd-main' });
+    const checked = inNotebook && withCheck(fix);
+    if (checked) {
+      const act = () => applyFix(model, el, root, data, checked);
+      add('fix & check the rest', act, { title: `${fix.title}, then run the failed cell under ${CHECK}` });
+    }
     add('insert', () => insertFix(model, el, root, data, fix));
     add('copy', () => copyFix(root, fix));
     item.querySelector('span').after(' ', actions);
   }
 }
 
+/** Buttons for the error as a whole: a report to post, and the memory that it holds. */
+function addFoot(model, root, data) {
+  if (!data.report) return;
+  const foot = make('div', { class: 'ipd-foot', role: 'group', 'aria-label': 'The whole error' });
+  const copy = make('button', { type: 'button', title: 'Message, lines, devices and versions as Markdown; no data' }, 'copy as report');
+  copy.onclick = async () => {
+    const how = await copyText(data.report, root);
+    report(root, how === 'copied' ? 'The report is on the clipboard: read it, then paste it.' : 'Copy the selected report.');
+  };
+  const forget = make('button', { type: 'button', hidden: '' });
+  forget.onclick = () => {
+    forget.hidden = true;
+    report(root, 'The kernel forgets the error as soon as it is free …');
+    model.send({ ask: 'forget' });
+  };
+  const heard = (message) => {
+    if ('held' in message) {
+      forget.hidden = !message.held;
+      forget.textContent = `forget the error: frees ${message.held}`;
+    } else if ('freed' in message) {
+      forget.hidden = true;
+      const freed = message.freed ? `${message.freed} can be used again` : 'what it held can be used again';
+      report(root, `The error is forgotten: ${freed}. %debug and %tb have nothing to show.`);
+    }
+  };
+  foot.append(copy, forget);
+  (root.querySelector('.ipd-fold') ?? root).append(foot);
+  model.on('msg:custom', heard);
+  model.send({ ask: 'held' });
+  return () => model.off('msg:custom', heard);
+}
+
+/** The rows of all tables; they come deflated (`ipydevice.show.as_widget.rows`). */
+async function readRows(model) {
+  const plain = new Blob([model.get('rows')]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return JSON.parse(await new Response(plain).text());
+}
+
 /** Build each grid when it is first looked at; most panels are read without. */
-function addTables(root, data) {
+function addTables(model, root, data) {
   const plain = root.querySelectorAll('.ipd-table');
-  data.tables.forEach(({ rows, left }, index) => {
+  let read;
+  data.tables.forEach(({ left }, index) => {
     const details = plain[index];
-    const build = () => {
-      if (details.open) details.querySelector('.ipd-rows')?.replaceWith(deviceTable(rows, left, data.colours));
+    const place = details.querySelector('.ipd-rows');
+    const build = async () => {
+      if (!details.open || place.dataset.taken) return;
+      place.dataset.taken = 'true';
+      read ??= readRows(model);
+      place.replaceWith(deviceTable((await read)[index], left, data.colours));
     };
-    details.addEventListener('toggle', build);
-    build();
+    const tried = () => build().catch((error) => {
+      place.textContent = `This page cannot show the table (${error.message ?? error}): %devices --plain prints it.`;
+    });
+    details.addEventListener('toggle', tried);
+    tried();
   });
 }
 
@@ -119,11 +172,12 @@ export default {
     el.innerHTML = data.html; // escaped by ipydevice.show.as_html, the same text as in the static output
     const root = el.firstElementChild;
     root.classList.add('ipydevice-live');
-    root.append(make('div', { class: 'ipd-status', role: 'status' }));
     addButtons(model, el, root, data);
-    addTables(root, data);
+    const quiet = addFoot(model, root, data);
+    root.append(make('div', { class: 'ipd-status', role: 'status' }));
+    addTables(model, root, data);
     const release = guardKeys(root);
     const show = hideStatic(el, data.uid);
-    return () => { release(); show(); };
+    return () => { quiet?.(); release(); show(); };
   },
 };
