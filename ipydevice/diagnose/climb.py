@@ -13,6 +13,7 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose import bindings, holders
 from ipydevice.diagnose.evaluate import MISSING, value
+from ipydevice.diagnose.finding import Step
 from ipydevice.diagnose.frames import COMPREHENSIONS, Frame
 from ipydevice.diagnose.meeting import Candidate, candidates
 from ipydevice.diagnose.origin import Tracer
@@ -20,13 +21,13 @@ from ipydevice.diagnose.origin import Tracer
 
 def outwards(stray: Candidate, frames: list[Frame], tracer: Tracer) -> Candidate:
     """The stray by the name that the user should look at first."""
-    stray = _out_of_loop(_lift(_kept_by_self(stray, tracer)), tracer)
     users = [frame for frame in frames if frame.is_user]
+    stray = _model_behind(_lift(_kept_by_self(stray, tracer)), users, tracer)
     for _ in range(len(users) + 4):
         outer = _one_up(stray, users, frames, tracer)
         if outer is None:
             break
-        stray = _out_of_loop(_lift(outer), tracer)
+        stray = _model_behind(_lift(outer), users, tracer)
     return stray
 
 
@@ -48,18 +49,44 @@ def _kept_by_self(stray: Candidate, tracer: Tracer) -> Candidate:
     return stray
 
 
-def _out_of_loop(stray: Candidate, tracer: Tracer) -> Candidate:
-    """``layer`` of ``for layer in self.layers`` -> ``self``, where all of self is on the wrong device."""
-    if stray.member or not isinstance(stray.node, ast.Name) or not placement.is_module(stray.value):
+def _model_behind(stray: Candidate, users: list[Frame], tracer: Tracer) -> Candidate:
+    """The model on the wrong device that the stray was taken out of.
+
+    ``self`` of ``for layer in self.layers``, ``target`` of ``state = target.state_dict()`` and of
+    ``for p, q in zip(model.parameters(), target.parameters())``.
+    """
+    if stray.member or not stray.known or not isinstance(stray.node, (ast.Name, ast.Subscript)):
         return stray
-    step = next(iter(tracer.trace(stray.site)), None)
-    if step is None or step.how != "loop" or step.value is None or step.site.source is not stray.source:
+    if not placement.is_module(stray.value) and not placement.is_tensor(stray.value):
         return stray
-    for node in ast.walk(step.value):
-        live = value(node, stray.frame.scope) if isinstance(node, (ast.Name, ast.Attribute)) else MISSING
-        if isinstance(node, ast.expr) and placement.is_module(live) and holders.wholly_on(live, stray.device or ""):
-            return _shrink(replace(stray, node=node, value=live, via="module"))
+    for step in tracer.trace(stray.site, stray.device):
+        if step.value is None or step.how in ("argument", "return"):
+            return stray
+        for frame in _frames_of(step, stray, users):
+            for node in ast.walk(step.value):
+                live = value(node, frame.scope) if isinstance(node, (ast.Name, ast.Attribute)) else MISSING
+                if isinstance(node, ast.expr) and _is_model_of(live, stray):
+                    return _shrink(replace(stray, frame=frame, node=node, value=live, via="module"))
     return stray
+
+
+def _frames_of(step: Step, stray: Candidate, users: list[Frame]) -> list[Frame]:
+    """The live frames in which the names of a step can be read: that of the stray, and those around a comprehension."""
+    found = [] if step.site.source is not stray.source else [stray.frame]
+    at = users.index(stray.frame)
+    while found and at > 0 and users[at].frame.f_code.co_name in COMPREHENSIONS and users[at - 1].source is stray.source:
+        at -= 1
+        found.append(users[at])
+    return found
+
+
+def _is_model_of(live: Any, stray: Candidate) -> bool:
+    """Whether `live` is a module that holds the stray and is wholly on its device."""
+    if not placement.is_module(live) or live is stray.value or not holders.wholly_on(live, stray.device or ""):
+        return False
+    if placement.is_module(stray.value):
+        return True
+    return any(placement.same(tensor, stray.value) for tensor in holders.registered(live))
 
 
 def _one_up(stray: Candidate, users: list[Frame], frames: list[Frame], tracer: Tracer) -> Candidate | None:

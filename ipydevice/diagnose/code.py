@@ -151,7 +151,7 @@ class Code:
         return found
 
     def class_text(self, cls: type) -> tuple[Source, ast.ClassDef] | None:
-        module = cls.__module__
+        module = placement.module_name(cls)
         if module in ("__main__", "builtins"):
             if module == "builtins":
                 return None
@@ -164,7 +164,7 @@ class Code:
             candidates = [source] if source is not None else []
         for source in candidates:
             for node in ast.walk(source.tree):
-                if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
+                if isinstance(node, ast.ClassDef) and node.name == placement.class_name(cls):
                     return source, node
         return None
 

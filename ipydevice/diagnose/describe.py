@@ -242,7 +242,7 @@ def _explanation(finding: Finding) -> str:
         target=finding.target or "the other device",
         origin=at.source,
         where=str(at),
-        owner=type(stray.owner).__name__ if stray.owner is not None else "the object",
+        owner=placement.class_name(type(stray.owner)) if stray.owner is not None else "the object",
         kind=stray.kind,
         attribute=stray.attribute or stray.expression,
     )

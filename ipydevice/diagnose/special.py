@@ -79,7 +79,7 @@ def _instance_in(frames: list[Frame], name: str) -> Any:
             if not queue:
                 break
             here = queue.pop(0)
-            if type(here).__name__ == name:
+            if placement.class_name(type(here)) == name:
                 return here
             if placement.is_module(here) or placement.kind_of(here) in ("loader", "dataset"):
                 queue += [member.value for member in placement.members(here) if not placement.is_tensor(member.value)]
@@ -167,7 +167,7 @@ def _loader_in(frames: list[Frame]) -> Any:
         if frame.is_user:
             return None
         me = frame.frame.f_locals.get("self")
-        if type(me).__module__ == "torch.utils.data.dataloader":
+        if placement.module_name(type(me)) == "torch.utils.data.dataloader":
             return me
     return None
 

@@ -74,7 +74,7 @@ def _unreachable_by_to(candidate: Candidate, tracer: Tracer) -> tuple[str, str] 
         devices.discard("meta")
         if len(devices) == 1:
             home = devices.pop()
-            kind = type(module).__name__
+            kind = placement.class_name(type(module))
             return (
                 home,
                 f"{path} is a plain attribute of {kind}, so .to() leaves it behind; {kind}'s parameters are on {home}",

@@ -7,7 +7,16 @@ property, no ``__getattr__``, no data of a tensor.
 from __future__ import annotations
 
 from ipydevice.placement.inside import Inside, devices_of, inside
-from ipydevice.placement.kinds import is_array, is_module, is_optimizer, is_parameter, is_tensor, torch_class
+from ipydevice.placement.kinds import (
+    class_name,
+    is_array,
+    is_module,
+    is_optimizer,
+    is_parameter,
+    is_tensor,
+    module_name,
+    torch_class,
+)
 from ipydevice.placement.members import MOST_ITEMS, Member, members
 from ipydevice.placement.tensors import (
     UNKNOWN,
@@ -35,6 +44,7 @@ __all__ = [
     "Inside",
     "Member",
     "bytes_of",
+    "class_name",
     "device_of",
     "devices_of",
     "dtype_of",
@@ -47,6 +57,7 @@ __all__ = [
     "is_tensor",
     "kind_of",
     "members",
+    "module_name",
     "quiet",
     "same",
     "shape_of",

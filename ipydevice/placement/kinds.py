@@ -61,10 +61,15 @@ def class_name(cls: type) -> str:
     return name
 
 
+def module_name(cls: type) -> str:
+    """The module of the class statement: "torch.nn.modules.linear"; read past a metaclass's own ``__module__``."""
+    module = _namespace(cls).get("__module__")
+    return module if type(module) is str else "builtins"
+
+
 def home_of(o: object) -> str:
     """The top-level package in which the object's class was made: "torch", "__main__"."""
-    module = _namespace(type(o)).get("__module__")
-    return module.partition(".")[0] if type(module) is str else "builtins"
+    return module_name(type(o)).partition(".")[0]
 
 
 def made_by_statement(cls: type) -> bool:

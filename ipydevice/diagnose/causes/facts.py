@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ipydevice import placement
 from ipydevice.diagnose import holders
 from ipydevice.diagnose.finding import Finding, Site, Step
 from ipydevice.diagnose.holders import Holder
@@ -83,4 +84,4 @@ def last_name(expression: str) -> str:
 
 def is_user_object(live: Any) -> bool:
     """An object with attributes of its own: no container, function or class."""
-    return not holders.is_container(live) and type(live).__module__ not in ("builtins", "functools")
+    return not holders.is_container(live) and placement.module_name(type(live)) not in ("builtins", "functools")

@@ -23,6 +23,7 @@ from ipydevice.diagnose.causes.passed import hardcoded
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.holders import Holder
 from ipydevice.diagnose.weigh import HOST, names_its_card
+from ipydevice.placement.kinds import class_dicts
 
 
 def optimizer_state(facts: Facts) -> str | None:
@@ -31,7 +32,7 @@ def optimizer_state(facts: Facts) -> str | None:
     if facts.stray.via == "state" or any(placement.is_optimizer(holder.value) for holder in facts.owners):
         return "optimizer_state"
     names = [holder.path for holder in facts.owners[:-1]] + [
-        type(holder.value).__name__ for holder in facts.owners[:-1]
+        placement.class_name(type(holder.value)) for holder in facts.owners[:-1]
     ]
     if any(SHADOW.search(name) for name in names) or SHADOW.search(facts.stray.expression):
         return "ema_shadow"
@@ -43,9 +44,14 @@ def optimizer_state(facts: Facts) -> str | None:
 
 def _steps_parameters(live: Any) -> bool:
     """Whether an object looks like an optimizer or a wrapper of one: it can step() and holds parameters."""
-    if not any("step" in cls.__dict__ for cls in type(live).__mro__):
+    if not _has_method(live, "step"):
         return False
     return any(placement.is_parameter(found.value) for found in placement.walk(live, limit=200))
+
+
+def _has_method(live: Any, name: str) -> bool:
+    """Whether its class or a base says ``def name``; looked up without the class's own ``__getattribute__``."""
+    return any(name in namespace for namespace in class_dicts(type(live)))
 
 
 def on_named_card(facts: Facts) -> str | None:
@@ -74,7 +80,7 @@ def module(facts: Facts) -> str | None:
         if placement.is_module(outer.value) and inner.via == "attribute" and holders.is_container(inner.value):
             return "module_in_plain_container"
     name = stray.expression
-    kind = type(stray.value).__name__ if stray.known else ""
+    kind = placement.class_name(type(stray.value)) if stray.known else ""
     if SHADOW.search(name) or SHADOW.search(kind):
         return "ema_shadow"
     if METRIC.search(kind) or METRIC.search(name):
@@ -83,10 +89,8 @@ def module(facts: Facts) -> str | None:
         return "loss_weight"
     if _moved_by_framework(facts):
         return "framework_moved_model"
-    root = facts.owners[0].value if facts.owners else None
     if len(facts.owners) > 1 and placement.is_module(facts.owners[-2].value) and _added_after_move(facts):
         return "module_added_after_move"
-    del root
     return "model_not_moved"
 
 
@@ -139,9 +143,9 @@ def loss_or_metric_tensor(facts: Facts) -> str | None:
     for holder in reversed(facts.owners[:-1]):
         if not is_user_object(holder.value):
             continue
-        kind = type(holder.value).__name__
-        methods = {name for cls in type(holder.value).__mro__ for name in cls.__dict__}
-        if {"update", "compute"} <= methods or (METRIC.search(kind) and "update" in methods):
+        kind = placement.class_name(type(holder.value))
+        updates, computes = _has_method(holder.value, "update"), _has_method(holder.value, "compute")
+        if updates and (computes or METRIC.search(kind)):
             return "metric_state"
         if METRIC.search(kind) and not placement.is_module(holder.value):
             return "metric_state"
@@ -163,7 +167,7 @@ def kept_by_object(facts: Facts) -> str | None:
     if len(facts.owners) < 2:
         return _made_from_kept(facts)
     owner = facts.nearest(is_user_object)
-    if owner is None or callable(getattr(type(owner.value), "__torch_function__", None)):
+    if owner is None or _has_method(owner.value, "__torch_function__"):
         return None
     if not placement.is_module(owner.value) and _is_data(owner.value):
         return None
@@ -172,12 +176,10 @@ def kept_by_object(facts: Facts) -> str | None:
         return "module_added_after_move" if _added_after_move(facts) else "model_not_moved"
     if _discards_its_move(owner.value, attribute, facts):
         return "to_result_discarded"
-    if not placement.is_module(owner.value) and not type(owner.value).__module__.startswith("torch."):
+    if not placement.is_module(owner.value) and not placement.module_name(type(owner.value)).startswith("torch."):
         if _is_partly_moved(owner.value, facts):
             return "nested_batch_partly_moved"
-        if any("to" in cls.__dict__ for cls in type(owner.value).__mro__) and not facts.stray.expression.startswith(
-            "self"
-        ):
+        if _has_method(owner.value, "to") and not facts.stray.expression.startswith("self"):
             return "input_not_moved"  # it could have been moved as a whole
     setter = next((step for step in facts.finding.chain if step.how in ("attribute", "item")), None)
     method = setter.site.source.function(setter.site.node) if setter is not None else None

@@ -8,7 +8,7 @@ import re
 from ipydevice import placement
 from ipydevice.diagnose import bindings
 from ipydevice.diagnose.causes.facts import HIDDEN, LABELS, Facts, is_user_object
-from ipydevice.diagnose.evaluate import MISSING, value
+from ipydevice.diagnose.evaluate import MISSING, is_of, value
 from ipydevice.diagnose.finding import Finding, Site
 from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, keyword, moved_to
 from ipydevice.diagnose.origin import Tracer
@@ -268,15 +268,16 @@ def _is_foreign(node: ast.expr, facts: Facts, site: Site) -> bool:
     if not isinstance(node, ast.Call):
         return False
     live = value(node.func, facts.tracer.scope(site))
-    if live is MISSING or isinstance(live, type):
+    if live is MISSING or is_of(live, type):
         return False
+    kind = placement.class_name(type(live))
     module = (
         getattr(live, "__module__", None)
-        if type(live).__name__ in ("function", "builtin_function_or_method", "method", "ufunc")
+        if kind in ("function", "builtin_function_or_method", "method", "ufunc")
         else None
     )
     if not isinstance(module, str):
-        return type(live).__name__ in ("ufunc", "_ArrayFunctionDispatcher")
+        return kind in ("ufunc", "_ArrayFunctionDispatcher")
     top = module.split(".")[0]
     if top in ("torch", "builtins", "__main__", "ipydevice", "copy", "_operator", "operator"):
         return False
