@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from ipydevice.diagnosis import Diagnosis, Fix, Place, Row
 
+OFFERED = 2  # fixes of one finding, and of odd objects together, that views show
+
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
@@ -21,6 +23,17 @@ class CheckFinding:
     count: int = 1  # calls that it stopped
     repaired: bool = True  # False: the call failed, and its error was raised
     repair: str = ""  # "labels was copied to cuda:0 for each call"
+
+    @property
+    def line(self) -> tuple[int | None, str | None, int | None]:
+        """What is the same for findings on one line: cell, file, line."""
+        failed = self.diagnosis.failed
+        return failed.cell, failed.file, failed.line
+
+    @property
+    def offered(self) -> tuple[Fix, ...]:
+        """The fixes that views show; further ones have the numbers behind all of these."""
+        return self.diagnosis.fixes[:OFFERED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +76,8 @@ class CheckReport:
     findings: tuple[CheckFinding, ...] = ()
     transfers: tuple[Transfer, ...] = ()
     elsewhere: tuple[Elsewhere, ...] = ()
-    odd: tuple[Row, ...] = ()  # objects that the code names and that would go wrong elsewhere
+    odd: tuple[Row, ...] = ()  # modules that it calls and objects that it names with something stray in them
+    mends: tuple[Fix, ...] = ()  # repairs of those objects
     together: Fix | None = None  # the first fixes of all findings in one
     expected: str | None = None  # the device that everything should be on
     calls: int = 0  # calls of torch that were looked at
@@ -85,9 +99,11 @@ class CheckReport:
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
-        """All fixes in the order in which views number them: all at once first, then by finding."""
-        each = tuple(fix for finding in self.findings for fix in finding.diagnosis.fixes)
-        return each if self.together is None else (self.together, *each)
+        """All fixes in the order in which views number them, those first that views show."""
+        offered = [fix for finding in self.findings for fix in finding.offered]
+        further = [fix for finding in self.findings for fix in finding.diagnosis.fixes[OFFERED:]]
+        first = () if self.together is None else (self.together,)
+        return (*first, *offered, *self.mends[:OFFERED], *further, *self.mends[OFFERED:])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, with stable keys."""
@@ -106,6 +122,17 @@ class CheckReport:
         from ipydevice import show
 
         return show.text(self)
+
+    def _repr_html_(self) -> str:
+        from ipydevice import show
+
+        return show.html(self)
+
+    def _ipython_display_(self) -> None:
+        """Where a cell ends with it, the panel is shown and not its fields."""
+        from ipydevice import show  # a room below this one, so only when asked
+
+        show.display(self)
 
 
 def _finding(finding: CheckFinding) -> dict[str, Any]:

@@ -121,6 +121,17 @@ def traceback_of(error: BaseException, caller: FrameType | None) -> TracebackTyp
     return built
 
 
+def frames_of(error: BaseException) -> list[FrameType]:
+    """The user's own frames of a traceback, the innermost first."""
+    found: list[FrameType] = []
+    trace = error.__traceback__
+    while trace is not None:
+        if is_user_file(trace.tb_frame.f_code.co_filename):
+            found.append(trace.tb_frame)
+        trace = trace.tb_next
+    return found[::-1]
+
+
 def cut_own_frames(error: BaseException) -> None:
     """Take our frames out of the traceback of an exception that has left the checked code."""
     trace = error.__traceback__

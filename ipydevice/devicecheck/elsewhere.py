@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
+import torch
+
 from ipydevice import placement
 from ipydevice.devicecheck import callsite
 from ipydevice.devicecheck.operands import tensors_of
@@ -30,6 +32,7 @@ class ElsewhereLog:
 
     def __init__(self, expected: str) -> None:
         self.expected = expected
+        self.expected_devices: set[torch.device] = set()  # of tensors met where they should be
         self._lines: dict[Any, _Line] = {}
 
     def note(self, func: Any, args: Any, kwargs: dict[str, Any], result: Any, caller: FrameType | None) -> None:
@@ -49,6 +52,8 @@ class ElsewhereLog:
     def _strays(self, tensor: Any) -> bool:
         where = placement.device_of(tensor)
         if where == self.expected or where.split(":")[0] == self.expected:
+            if type(tensor) is torch.Tensor or type(tensor) is torch.nn.Parameter:  # no class of the user's is asked
+                self.expected_devices.add(tensor.device)
             return False
         return placement.shape_of(tensor) != ()
 

@@ -164,11 +164,15 @@ class Ledger:
             self._by_object.setdefault(id(thing), entry)
 
     def findings(self, sources: Sources) -> tuple[CheckFinding, ...]:
-        """All entries as strings."""
-        return tuple(
+        """All entries as strings: lines in the order met, and what belongs to one line together."""
+        found = [
             CheckFinding(entry.diagnosis, tuple(_places(entry, sources)), entry.count, entry.repaired, entry.repair)
             for entry in self.entries
-        )
+        ]
+        first: dict[Any, int] = {}
+        for at, one in enumerate(found):
+            first.setdefault(one.line, at)
+        return tuple(sorted(found, key=lambda one: first[one.line]))
 
 
 def _places(entry: Entry, sources: Sources) -> list[Place]:

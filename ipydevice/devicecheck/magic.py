@@ -21,6 +21,7 @@ from ipydevice.requirements import torch_trouble
 # Loading the extension costs a kernel's user time: the rest is imported when a cell is first checked.
 if TYPE_CHECKING:
     from ipydevice.report import CheckReport
+    from ipydevice.show.progress import Progress
 
 _CELL, _LINE = "%%devicecheck", "%devicecheck"
 
@@ -50,6 +51,7 @@ class CheckMagics(Magics):
         super().__init__(shell)
         self._check: Any = None
         self._report: CheckReport | None = None
+        self._progress: Progress | None = None
         self._inner = 0  # cells that the cell itself runs
         self._quiet = False
         self._output: str | None = None
@@ -82,6 +84,7 @@ class CheckMagics(Magics):
         from ipydevice.devicecheck.session import history_of
         from ipydevice.devicecheck.watching import Check
         from ipydevice.report import CheckReport
+        from ipydevice.show.progress import Progress
 
         try:
             expected = expected_device(asked.device)
@@ -104,6 +107,9 @@ class CheckMagics(Magics):
         )
         self.shell.events.register("pre_run_cell", self._cell_starts)
         self.shell.events.register("post_run_cell", self._cell_ends)
+        if not asked.quiet:
+            self._progress = Progress(self.shell, self._so_far)
+            self._progress.start()
         self._check.start()
         if cell is not None:  # called by hand: run_cell_magic("devicecheck", "", text)
             try:
@@ -113,8 +119,16 @@ class CheckMagics(Magics):
 
     def pause(self, error: BaseException) -> None:
         """The cell has failed and its traceback is about to be shown: what happens now is not the cell's."""
+        if self._progress is not None:
+            self._progress.stop()
         if self._check is not None:
             self._check.fail(error)
+
+    def _so_far(self) -> str:
+        from ipydevice.show import check_report
+
+        check = self._check
+        return check_report.progress(*check.seen()) if check is not None else ""
 
     def _cell_starts(self, info: Any) -> None:
         self._inner += 1
@@ -141,7 +155,7 @@ class CheckMagics(Magics):
         if self._output is not None:
             self.shell.user_ns[self._output] = report
         hung = hook.of(self.shell)
-        if hung is not None and report.findings:
+        if hung is not None and report.fixes:
             hung.checked = report
         if not (self._quiet and report.clean and not report.error):
             from ipydevice import show
@@ -153,6 +167,9 @@ class CheckMagics(Magics):
         for event, callback in (("pre_run_cell", self._cell_starts), ("post_run_cell", self._cell_ends)):
             if callback in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, callback)
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
         if self._check is not None:
             self._check.release()
         self._check = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types as python_types
 from typing import Any, Protocol
 
 import torch
@@ -28,7 +29,7 @@ class Listener(Protocol):
         """Any call has worked; asked for only once a stray is known."""
 
     def ran(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Any call has worked; asked for only where a device is expected."""
+        """A call has worked that may have to do with another device than the one expected."""
 
 
 class Watch(TorchFunctionMode):
@@ -96,15 +97,43 @@ class Watch(TorchFunctionMode):
             overrides._push_mode(mode)  # type: ignore[no-untyped-call]
 
 
-class ExpectingWatch(Watch):
-    """Also tells of every call that works: for ``%%devicecheck cuda:0``."""
+_Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
+_HOLDING = (torch.Tensor, tuple, list, dict)
+_ACCESSOR = python_types.MethodWrapperType  # `x.shape`, `x.device` and `x.grad` come as these: no use of x
+_run = Watch.__torch_function__
 
+
+class ExpectingWatch(Watch):
+    """Also tells of calls with tensors elsewhere than on the expected device: for ``%%devicecheck cuda:0``."""
+
+    def __init__(self, listener: Listener, watched: dict[Any, Watched], expected: set[torch.device]) -> None:
+        super().__init__(listener, watched)
+        self.expected = expected  # grows as the listener meets them: "cuda" is every card
+        self._plain: set[type] = {torch.Size}  # types of which no object is a tensor or holds some
+
+    # Every call passes here, and a look at a device takes about as long as all the rest of the watch.
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        result = super().__torch_function__(func, types, args, kwargs)
-        if not self.paused:
+        result = _run(self, func, types, args, kwargs)
+        if type(func) is _ACCESSOR:
+            return result
+        expected = self.expected
+        if type(result) is _Tensor and result.device in expected and self._watched(func) is None:
+            return result  # what it was computed from is there too, or the call would have failed
+        plain = self._plain
+        for value in (*args, *kwargs.values(), result) if kwargs else (*args, result):
+            kind = type(value)
+            if kind in plain:
+                continue
+            if kind is _Tensor or kind is _Parameter:
+                if value.device in expected:
+                    continue
+            elif not issubclass(kind, _HOLDING):
+                plain.add(kind)
+                continue
             self.listener.ran(func, args, kwargs or {}, result)
+            break
         return result
 
 

@@ -87,6 +87,17 @@ class Repairer:
             entry.repaired = False
         return result
 
+    def note_fatal(self, error: BaseException) -> None:
+        """What has ended the code is a mistake too, where it is one: raised in C++ backward, or by Python code."""
+        found = messages.find(error)
+        if found is None or found[1].kind != "placement" or any(not entry.repaired for entry in self.ledger.entries):
+            return
+        frames = callsite.frames_of(error)
+        entry = self._diagnose(found[0], frames, [])
+        if entry is not None:
+            entry.repaired = False
+            entry.met(frames)
+
     def _examine(
         self, error: Exception, caller: FrameType | None, frames: list[FrameType], tensors: list[torch.Tensor]
     ) -> Entry | None:
@@ -97,6 +108,12 @@ class Repairer:
             virtual = sys.modules.get("ipydevice.virtual")
             if virtual is not None:
                 virtual.trim_traceback(error)
+            return self._diagnose(error, frames, tensors)
+        finally:
+            error.__traceback__ = kept
+
+    def _diagnose(self, error: BaseException, frames: list[FrameType], tensors: list[torch.Tensor]) -> Entry | None:
+        try:
             started = postmortem.begin(error, self._history, self._namespace)
             if started is None:
                 return None
@@ -109,8 +126,6 @@ class Repairer:
                 f"ipydevice failed while diagnosing an error ({type(ours).__name__}); it was raised as it was"
             )
             return None
-        finally:
-            error.__traceback__ = kept
 
     def _retry(
         self,

@@ -22,21 +22,25 @@ def all_at_once(findings: Iterable[CheckFinding]) -> Fix | None:
     changes: dict[Any, list[Change]] = {}
     reruns: dict[Any, Rerun] = {}
     taken: list[Fix] = []
-    total = 0
+    total = covered = 0
     for finding in findings:
         total += 1
         for fix in finding.diagnosis.fixes:
-            if fix.kind == "edit" and fix.setup is None and fix.edits and _fits(fix, texts, changes):
-                taken.append(fix)
-                reruns.update({_cell(again): again for again in fix.rerun})
-                break
+            if fix.kind == "edit" and fix.setup is None and fix.edits:
+                before = sum(map(len, changes.values()))
+                if _fits(fix, texts, changes):
+                    covered += 1
+                    if sum(map(len, changes.values())) > before:  # another may change the same lines already
+                        taken.append(fix)
+                    reruns.update({_cell(again): again for again in fix.rerun})
+                    break
     if len(taken) < 2:
         return None
     edits = tuple(replace(edit, after=_apply(edit.before, changes[key])) for key, edit in texts.items())
     after = {_cell(edit): edit.after for edit in edits}
     ordered = sorted(reruns.values(), key=lambda again: again.cell if again.cell is not None else 0)
     notes = dict.fromkeys(fix.note for fix in taken if fix.note)
-    missing = total - len(taken)
+    missing = total - covered
     if missing:
         notes[f"{missing} of {total} need a fix of their own"] = None
     return Fix(

@@ -43,12 +43,14 @@ class TransferLog:
     def __init__(self, base: callsite.Base | None = None) -> None:
         self._base = base
         self._sites: dict[Any, _Site] = {}
+        self.total = 0
 
-    def note(self, watched: Watched, facts: Facts, kwargs: dict[str, Any], caller: FrameType | None) -> None:
-        """One call of torch has moved something."""
+    def note(self, watched: Watched, facts: Facts, kwargs: dict[str, Any], caller: FrameType | None) -> bool:
+        """One call of torch has moved something; tells whether a whole module is on its way."""
         frame = callsite.nearest(caller)
         if frame is None:
-            return
+            return False
+        self.total += 1
         key = frame.f_code, frame.f_lasti, watched.call, facts.source, facts.target
         site = self._sites.get(key)
         if site is None:
@@ -65,9 +67,11 @@ class TransferLog:
         site.count += 1
         site.bytes += facts.bytes
         site.non_blocking = site.non_blocking and bool(kwargs.get("non_blocking"))
+        return site.module
 
     def absorb(self, other: TransferLog) -> None:
         """Take over what a check inside this one has counted."""
+        self.total += other.total
         for key, site in other._sites.items():
             mine = self._sites.setdefault(key, site)
             if mine is not site:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 from ipydevice import listing
 from ipydevice.cells import Cell, CellHistory
-from ipydevice.devicecheck import callsite, watched
+from ipydevice.devicecheck import callsite, nesting, threads, watched
+from ipydevice.devicecheck.called import CalledModules
 from ipydevice.devicecheck.dry import Snapshot
 from ipydevice.devicecheck.elsewhere import ElsewhereLog
 from ipydevice.devicecheck.locations import WarningPlaces
@@ -22,10 +26,8 @@ from ipydevice.devicecheck.together import all_at_once
 from ipydevice.devicecheck.transfers import TransferLog
 from ipydevice.devicecheck.watched import Watched
 from ipydevice.diagnose.frames import Sources
-from ipydevice.diagnosis import Row
+from ipydevice.diagnosis import Fix, Row
 from ipydevice.report import CheckReport
-
-_open: list[Check] = []  # checks inside one another, the innermost last
 
 
 class Check:
@@ -45,6 +47,7 @@ class Check:
         base: callsite.Base | None = None,
     ) -> None:
         self.report = report
+        self.outer: Check | None = None  # the check around this one
         self._history = history
         self._namespace = namespace
         self._expected = expected
@@ -60,24 +63,29 @@ class Check:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._snapshot: Snapshot | None = None
-        self.watch: Watch | None = None
+        self._watch: Watch | None = None
 
     # -- opening and closing -----------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still watches."""
+        return self._watch is not None
 
     def start(self) -> None:
         """From here on calls of torch are looked at."""
         if self._dry and self._namespace is not None:
             self._snapshot = Snapshot(self._namespace)
-        if _open:
-            _open[-1].pause(True)
+        self.outer = nesting.innermost()
         self._steps = SingleSteps()
         self._warnings = WarningPlaces()
-        self._thread_run = threading.Thread.run
-        threading.Thread.run = self._watched_run()  # type: ignore[method-assign]
+        self._modules = CalledModules(Sources(self._history), self._namespace)
+        threads.listen()
         self._began = time.perf_counter()
-        self.watch = self._new_watch()
-        self.watch.__enter__()  # type: ignore[no-untyped-call]
-        _open.append(self)
+        self._watch = self._new_watch()
+        self._watch.__enter__()  # type: ignore[no-untyped-call]
+        nesting.enter(self)
+        nesting.settle()
 
     def fail(self, error: BaseException) -> None:
         """`error` has ended the code."""
@@ -89,82 +97,89 @@ class Check:
         """Fill the report. `error` is what ended the code, if anything did."""
         if error is not None:
             self.fail(error)
+            self.repairer.note_fatal(error)
         self.release()
         self._fill()
         return self.report
 
     def release(self) -> None:
         """Take out all that listens; again is harmless."""
-        if self.watch is None:
+        if self._watch is None:
             return
-        self.watch.remove()
-        self.watch = None
+        self._watch.remove()
+        self._watch = None
         self.report.seconds = time.perf_counter() - self._began
-        threading.Thread.run = self._thread_run  # type: ignore[method-assign]
+        threads.ignore()
+        self._modules.close()
         self._steps.close()
         self._warnings.close()
         for each in self._watches:
             each.paused = True
-        if self in _open:
-            _open.remove(self)
-        if _open:
-            _open[-1].pause(False)
-            _open[-1].absorb(self)
+        nesting.enter(self.outer)
+        nesting.settle()
 
-    def pause(self, paused: bool) -> None:
-        for each in self._watches:
-            each.paused = paused
-
-    def absorb(self, inner: Check) -> None:
-        """What a check inside has seen belongs to this one too."""
-        self.repairer.ledger.entries.extend(inner.repairer.ledger.entries)
-        self.log.absorb(inner.log)
+    @contextmanager
+    def watching_thread(self) -> Iterator[None]:
+        """Inside of it a thread that the code has started is looked at."""
+        nesting.enter(self)
+        if not self.is_open:
+            yield
+            return
+        with self._new_watch():
+            yield
 
     def _new_watch(self) -> Watch:
-        made = (Watch if self.elsewhere is None else ExpectingWatch)(self, self._table)
+        if self.elsewhere is None:
+            made = Watch(self, self._table)
+        else:
+            made = ExpectingWatch(self, self._table, self.elsewhere.expected_devices)
         self._watches.append(made)
         return made
 
-    def _watched_run(self) -> Any:
-        original = self._thread_run
-
-        def run(thread: threading.Thread) -> None:
-            if self.watch is None:
-                original(thread)
-                return
-            with self._new_watch():  # modes belong to a thread
-                original(thread)
-
-        return run
+    def seen(self) -> tuple[int, int, int]:
+        """So far: calls, copies and waits, mistakes. From any thread."""
+        with self._lock:
+            calls = sum(each.calls for each in self._watches)
+            return calls, self.log.total, len(self.repairer.ledger.entries)
 
     # -- what the mode tells -----------------------------------------------------------------------
+
+    @property
+    def _owner(self) -> Check:
+        """The check that the running code belongs to, where tasks take turns in one thread."""
+        return nesting.innermost() or self
 
     def mend(
         self, error: Exception, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], numbers: Numbers | None
     ) -> Any:
         if os.getpid() != self._process:  # a worker of a loader, whose copy of us nobody reads
             return NOT_MENDED
-        with self._lock:
-            result = self.repairer.mend(error, _caller(), func, args, kwargs, numbers)
-            if self.repairer.ledger.entries:
-                for each in self._watches:
+        owner = self._owner
+        with owner._lock:
+            result = owner.repairer.mend(error, _caller(), func, args, kwargs, numbers)
+            if owner.repairer.ledger.entries:
+                for each in (*owner._watches, *self._watches):
                     each.traces = True
             return result
 
     def made(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        with self._lock:
-            self.repairer.ledger.trace([args, kwargs], result)
+        owner = self._owner
+        with owner._lock:
+            owner.repairer.ledger.trace([args, kwargs], result)
 
     def moved(self, watched: Watched, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         assert watched.measure is not None
         facts = watched.measure(args, kwargs, result)
         if facts is not None:
-            with self._lock:
-                self.log.note(watched, facts, kwargs, _caller())
+            owner = self._owner
+            with owner._lock:
+                if owner.log.note(watched, facts, kwargs, _caller()):
+                    self._modules.forget()
 
     def ran(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        if self.elsewhere is not None:
-            self.elsewhere.note(func, args, kwargs, result, _caller())
+        if self.elsewhere is not None and self.is_open:
+            with self._lock:
+                self.elsewhere.note(func, args, kwargs, result, _caller())
 
     # -- the report --------------------------------------------------------------------------------
 
@@ -176,7 +191,7 @@ class Check:
         report.expected = self._expected
         report.stopped = self.repairer.stopped
         report.together = all_at_once(report.findings)
-        report.odd = self._odd()
+        report.odd, report.mends = self._odd()
         report.calls = sum(each.calls for each in self._watches)
         report.notes = tuple(dict.fromkeys(self.repairer.notes))
         report.dry = self._dry
@@ -186,21 +201,38 @@ class Check:
         if self._cell is not None:
             report.cell, report.cell_id, report.cell_source = self._cell.number, self._cell.cell_id, self._cell.raw
         report.done = True
-        del self.repairer, self.log, self.elsewhere  # they hold tensors
+        if self.outer is not None and self.outer.is_open:  # what a check inside has seen belongs to the outer too
+            with self.outer._lock:
+                self.outer.repairer.ledger.entries.extend(self.repairer.ledger.entries)
+                self.outer.log.absorb(self.log)
+        del self.repairer, self.log, self._modules  # they hold tensors
+        self.elsewhere = self.outer = None
         self._watches.clear()
 
-    def _odd(self) -> tuple[Row, ...]:
-        """Objects that the cell names and that are odd: mixed devices, tensors that ``.to()`` leaves behind."""
-        if self._cell is None or self._namespace is None:
-            return ()
-        text, _ = self._history.python(self._cell)
-        names = [name for name in self._namespace if not name.startswith("_") and name in text]
-        if not names:
-            return ()
+    def _odd(self) -> tuple[tuple[Row, ...], tuple[Fix, ...]]:
+        """Modules that were called, and objects that the cell names, with tensors that are stray in them."""
+        rows, fixes = dict(self._modules.rows), dict(self._modules.fixes)
+        if self._cell is not None and self._namespace is not None:
+            text, _ = self._history.python(self._cell)
+            words = set(_NAME.findall(text))
+            named = {name: value for name, value in self._namespace.items() if name in words and name[0] != "_"}
+            if named:
+                found = listing.select(named, odd_only=True)
+                rows = {row.name: row for row in found.rows} | rows
+                fixes = {fix.title: fix for fix in found.fixes} | fixes
         told = [each.diagnosis.culprit for each in self.report.findings]
-        known = {part.split(".")[0].split("[")[0] for each in told if each for part in (each.path or each.expression,)}
-        rows = listing.list_namespace({name: self._namespace[name] for name in names}).rows
-        return tuple(row for row in rows if row.odd and row.name.split(".")[0].split("[")[0] not in known)
+        known = {_root(each.path or each.expression) for each in told if each}
+        left = tuple(row for name, row in rows.items() if _root(name) not in known)
+        names = self._namespace or {}
+        mending = {row.remedy for row in left if _root(row.name) in names}  # of a local no new cell can speak
+        return left, tuple(fix for fix in fixes.values() if fix.setup in mending)
+
+
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+def _root(name: str) -> str:
+    return name.split(".")[0].split("[")[0]
 
 
 def _caller() -> FrameType | None:

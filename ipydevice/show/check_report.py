@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 
-from ipydevice.diagnosis import Place
-from ipydevice.report import CheckFinding, CheckReport, Elsewhere, Transfer
+from ipydevice.diagnosis import Mark
+from ipydevice.report import OFFERED, CheckFinding, CheckReport, Elsewhere, Transfer
 from ipydevice.show import quantities
 from ipydevice.show.panel import entry, option
 from ipydevice.show.tree import Block, Code, Entry, Heading, Options, Panel, Remark, Table
 
-FIXES_EACH = 2  # fixes shown for one finding; the others are in `report.fixes`
 PLACES_EACH = 6
 
 
@@ -19,8 +19,18 @@ def of_report(report: CheckReport) -> Panel:
     return Panel(label=f"Device check: {_summary(report)}", blocks=tuple(_blocks(report)))
 
 
+def progress(calls: int, moves: int, mistakes: int) -> str:
+    """What a check has seen while it still runs."""
+    copies = f"{moves:,} {'copy or wait' if moves == 1 else 'copies or waits'}"
+    found = quantities.plural(mistakes, "device mistake")
+    return f"checking: {quantities.plural(calls, 'call')} of torch, {copies}, {found} so far"
+
+
 def _blocks(report: CheckReport) -> Iterator[Block]:
-    calls = f"{quantities.plural(report.calls, 'call')} of torch in {_duration(report.seconds)}"
+    if not report.done:
+        yield Heading("device check: still running, its report comes with its end", tone="plain")
+        return
+    calls = f"{quantities.plural(report.calls, 'call')} of torch in {quantities.duration(report.seconds)}"
     yield Heading(_summary(report), aside=calls, tone="plain" if report.clean else "error")
     if report.error:
         yield Remark("partial", f"the code ended with {report.error}; what comes after it was not checked")
@@ -28,18 +38,24 @@ def _blocks(report: CheckReport) -> Iterator[Block]:
     if report.together is not None:
         yield Options((option(number, report.together),))
         number += 1
-    for finding in report.findings:
-        yield from _finding(finding, number)
-        number += len(finding.diagnosis.fixes)
+    for _, group in groupby(report.findings, key=lambda finding: finding.line):
+        findings = list(group)
+        marked = _marks_of_all(findings)
+        for at, finding in enumerate(findings):
+            yield from _finding(
+                finding, number, finding.diagnosis.marks if marked is None else marked if at == 0 else None
+            )
+            number += len(finding.offered)
     if any(finding.repaired for finding in report.findings):
         yield Remark("note", "repaired for this run only: the code and its objects are as they were")
     if report.elsewhere:
         rows = tuple(_elsewhere(row) for row in report.elsewhere)
         yield Table(f"{quantities.plural(len(rows), 'line')} not on {report.expected}", rows, folded=False)
     if report.odd:
-        yield Table(
-            f"{quantities.plural(len(report.odd), 'object')} to look at", tuple(map(entry, report.odd)), folded=False
-        )
+        objects = quantities.plural(len(report.odd), "object")
+        yield Table(f"{objects} with something stray", tuple(map(entry, report.odd)), folded=False)
+        if report.mends:
+            yield Options(tuple(option(at, fix) for at, fix in enumerate(report.mends[:OFFERED], number)))
     if report.transfers:
         yield Table(_transfer_summary(report), tuple(map(_transfer, report.transfers)), folded=False)
     if report.dry:
@@ -47,6 +63,13 @@ def _blocks(report: CheckReport) -> Iterator[Block]:
         yield Remark("dry", f"the names that it made were not kept{kept}")
     for note in report.notes:
         yield Remark("note", note)
+
+
+def _marks_of_all(findings: Sequence[CheckFinding]) -> tuple[Mark, ...] | None:
+    """The marks of findings on one line, to be shown below it once; None where they would lie on each other."""
+    marks = sorted({mark for finding in findings for mark in finding.diagnosis.marks}, key=lambda mark: mark.start)
+    clash = any(one.end > other.start for one, other in pairwise(marks))
+    return None if clash else tuple(marks)
 
 
 def _summary(report: CheckReport) -> str:
@@ -68,13 +91,14 @@ def _ending(noun: str, count: int) -> str:
     return " for a device" if count == 1 else "s for a device"
 
 
-def _finding(finding: CheckFinding, number: int) -> Iterator[Block]:
+def _finding(finding: CheckFinding, number: int, marks: tuple[Mark, ...] | None) -> Iterator[Block]:
+    """One row; the source line with these marks, or without it where it stands above already."""
     diagnosis = finding.diagnosis
     times = f"×{finding.count:,}" if finding.count > 1 else ""
     yield Heading(diagnosis.headline or diagnosis.message, aside=times)
-    if diagnosis.failed.source:
-        yield Code(str(diagnosis.failed), diagnosis.failed.source, diagnosis.marks)
-    others = [place for place in finding.places if _line(place) != _line(diagnosis.failed)]
+    if diagnosis.failed.source and marks is not None:
+        yield Code(str(diagnosis.failed), diagnosis.failed.source, marks)
+    others = [place for place in finding.places if (place.cell, place.file, place.line) != finding.line]
     if others:
         more = f" and {len(others) - PLACES_EACH} more" if len(others) > PLACES_EACH else ""
         yield Remark("also", "; ".join(map(str, others[:PLACES_EACH])) + more)
@@ -84,13 +108,8 @@ def _finding(finding: CheckFinding, number: int) -> Iterator[Block]:
         yield Remark("run", "this call could not be repaired, its error was raised")
     elif finding.repair:
         yield Remark("run", finding.repair)
-    shown = diagnosis.fixes[:FIXES_EACH]
-    if shown:
-        yield Options(tuple(option(at, fix) for at, fix in enumerate(shown, number)))
-
-
-def _line(place: Place) -> tuple[object, ...]:
-    return place.cell, place.file, place.line
+    if finding.offered:
+        yield Options(tuple(option(at, fix) for at, fix in enumerate(finding.offered, number)))
 
 
 def _transfer_summary(report: CheckReport) -> str:
@@ -127,7 +146,3 @@ def _elsewhere(row: Elsewhere) -> Entry:
         remark=f"{row.call}()" + (f" ×{row.count:,}" if row.count > 1 else ""),
         odd=row.role == "made",
     )
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"

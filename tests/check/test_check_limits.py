@@ -68,7 +68,8 @@ def test_backward_is_never_tried_again(notebook: Notebook) -> None:
     assert type(checked.run.error) is RuntimeError
     assert "invalid gradient" in str(checked.run.error) or "same device" in str(checked.run.error)
     assert "graph a second time" not in checked.run.text
-    assert checked.mistakes == [(2, "also")]
+    assert checked.mistakes[0] == (2, "also")
+    assert [finding.repaired for finding in checked.report.findings] == [True, False]  # the second has ended the cell
     assert checked.report.error == "RuntimeError"
 
 
@@ -76,8 +77,10 @@ def test_a_hook_in_backward_raises_as_usual(notebook: Notebook) -> None:
     notebook.run("x = torch.randn(4, device=device, requires_grad=True)\nkept = torch.ones(4)")
     checked = notebook.check("y = x * 2\ny.register_hook(lambda g: g * kept)\ny.sum().backward()\n")
     assert type(checked.run.error) is RuntimeError
-    assert checked.report.findings == ()
+    assert checked.mistakes == [(3, "kept")]
+    assert not checked.report.findings[0].repaired
     assert "kept is on cpu" in checked.run.text
+    assert "could not be repaired" in checked.run.text
 
 
 def test_checkpointing(notebook: Notebook) -> None:

@@ -1,0 +1,151 @@
+"""Modules are looked at when they are first called: what is stray in them is told before it runs wrong."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
+import torch
+
+from ipydevice import listing, placement
+from ipydevice.devicecheck import callsite
+from ipydevice.diagnose import locate
+from ipydevice.diagnose.frames import Sources
+from ipydevice.diagnosis import Fix, Row
+from ipydevice.listing import odd
+from ipydevice.listing.methods import reads_unmoved
+from ipydevice.placement.kinds import attributes
+
+Module: Any = torch.nn.Module
+_MOST = 100_000  # modules in one; registered twice they count twice
+
+
+class CalledModules:
+    """While it is open, a module that is called for the first time is looked at, the outermost for all inside it.
+
+    Not by a hook for all modules: while there is one, a compiled module warns of it (torch/_dynamo/eval_frame.py).
+    """
+
+    def __init__(self, sources: Sources, namespace: dict[str, Any] | None) -> None:
+        self.rows: dict[str, Row] = {}  # what is odd, by name
+        self.fixes: dict[str, Fix] = {}  # what mends it, by title
+        self._sources = sources
+        self._namespace = namespace
+        self._seen: set[int] = set()
+        self._before = before = Module.__call__
+        seen = self._seen
+
+        def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if id(module) not in seen:
+                self._look(module, sys._getframe(1))
+            return before(module, *args, **kwargs)
+
+        self._ours = call
+        Module.__call__ = call
+
+    def close(self) -> None:
+        """Stop looking."""
+        if Module.__call__ is self._ours:
+            Module.__call__ = self._before
+        self._namespace = None
+        self._look = self._pass  # type: ignore[method-assign]
+
+    def forget(self) -> None:
+        """A module has moved: what is stray in it may be so only now."""
+        self._seen.clear()
+
+    def _pass(self, module: Any, caller: FrameType) -> None:
+        """Somebody has wrapped our wrapper, so that it stays after the check."""
+
+    def _look(self, module: Any, caller: FrameType) -> None:
+        with placement.quiet():
+            self._seen.update(map(id, _with_all_inside(module)))
+            try:
+                name = placement.class_name(type(module))
+                if _odd(name, module)[0]:  # finding out what the user calls it takes longer than the look itself
+                    rows, fixes = _odd(self._name_of(module, caller), module)
+                    for row in rows:
+                        self.rows.setdefault(row.name, row)
+                    for fix in fixes:
+                        self.fixes.setdefault(fix.title, fix)
+            except Exception:  # whatever a module holds, the call that the user has made comes first
+                if os.environ.get("IPYDEVICE_DEBUG") == "1":
+                    raise
+
+    def _name_of(self, module: Any, caller: FrameType) -> str:
+        for name, value in list(dict.items(self._namespace or {})):
+            if value is module and not name.startswith("_"):
+                return name
+        frame = callsite.nearest(caller)
+        if frame is not None and frame is caller:  # written by the user, and not called by a module of torch's
+            source = self._sources.of_code_file(frame.f_code.co_filename)
+            if source is not None:
+                node = locate.running(source, frame.f_lineno, callsite.span_of(frame.f_code, frame.f_lasti))
+                if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+                    written: str = source.segment(node.func)
+                    return written
+        return placement.class_name(type(module))
+
+
+def _with_all_inside(module: Any) -> list[Any]:
+    found = [module]
+    for each in found:
+        held = attributes(each).get("_modules")
+        if type(held) is dict:
+            found += [inner for inner in held.values() if inner is not None]
+        if len(found) > _MOST:
+            break
+    return found
+
+
+def _odd(name: str, module: Any) -> tuple[tuple[Row, ...], tuple[Fix, ...]]:
+    found = listing.select({name: module}, odd_only=True)
+    return (*found.rows, *_of_parallel(name, module)), found.fixes
+
+
+def _of_parallel(name: str, module: Any) -> Iterator[Row]:
+    """The rules of ``nn.DataParallel`` and ``DistributedDataParallel`` that hold for the module inside.
+
+    torch/nn/parallel/data_parallel.py, `forward`, refuses parameters elsewhere than on its first device, and its
+    replicas take plain attributes as they are (replicate.py); distributed.py asks for one device at construction.
+    """
+    if issubclass(type(module), torch.nn.DataParallel):
+        kind, home = "DataParallel", module.__dict__.get("src_device_obj")
+    elif issubclass(type(module), torch.nn.parallel.DistributedDataParallel):
+        kind, home = "DistributedDataParallel", module.__dict__.get("device")
+    else:
+        return
+    cards = module.__dict__.get("device_ids")
+    inner = module.__dict__["_modules"].get("module")
+    if not cards or type(home) is not torch.device or inner is None:  # on the host, or a model split over cards
+        return
+    row = Row(name, "module", str(home))
+    strays = [
+        (path + member.path, placement.device_of(member.value))
+        for path, part in odd.submodules(inner)
+        for member in placement.members(part)
+        if member.via in ("parameter", "buffer") and placement.device_of(member.value) != str(home)
+    ]
+    if strays:
+        path, device = strays[0]
+        more = f" and {len(strays) - 1} more" if len(strays) > 1 else ""
+        words = f"module{path}{more} on {device}, but {kind} computes from {home}: {name}.to({str(home)!r})"
+        yield replace(row, device=device, odd=words, remedy=f"{name}.to({str(home)!r})")
+    elif kind == "DataParallel" and len(cards) > 1:
+        left = next(_not_replicated(inner), None)
+        if left is not None:
+            words = f"module{left} is no buffer: each replica takes it as it is, on {home}: register_buffer"
+            yield replace(row, odd=words)
+
+
+def _not_replicated(module: Any) -> Iterator[str]:
+    for path, part in odd.submodules(module):
+        for member in placement.members(part):
+            plain = member.via == "attribute" and placement.is_tensor(member.value)
+            if plain and reads_unmoved(part, member.path[1:]):
+                yield path + member.path
