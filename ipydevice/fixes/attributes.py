@@ -10,7 +10,7 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
-from ipydevice.fixes import classes, phrases, uses
+from ipydevice.fixes import classes, containers, phrases, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.modules import moved_in_pieces, workspace_device
@@ -26,6 +26,7 @@ def plain_attribute(ctx: Context) -> Iterator[Proposal]:
     """A buffer where a module keeps a tensor; where another object keeps it, a move of all it keeps."""
     for owner, attribute in owners(ctx):
         if placement.is_module(owner):
+            yield from containers.of_tensors(ctx, owner, attribute)
             buffer = as_buffer(ctx, owner, attribute)
             if buffer is not None:
                 yield buffer

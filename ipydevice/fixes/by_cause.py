@@ -28,6 +28,7 @@ from ipydevice.fixes import (
 )
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import root
+from ipydevice.placement.tensors import read
 
 Repairs = Callable[[Context], Iterator[Proposal]]
 
@@ -55,12 +56,20 @@ def left_behind(ctx: Context) -> Iterator[Proposal]:
     near = origins.near(ctx)
     if near is not None:
         yield from _one(moves.where_made(ctx, near))
+    elif _learns(ctx):
+        yield from _origins(ctx)
     passed = [step for step in ctx.chain if step.how == "argument"]
     if passed:
         yield from _one(moves.where_passed(ctx, passed[-1]))
     yield from _one(uses.where_used(ctx))
     if near is None:
         yield from _origins(ctx)
+
+
+def _learns(ctx: Context) -> bool:
+    """Is it a tensor with gradients of its own, of which every use must see the same?"""
+    stray = ctx.stray
+    return stray is not None and placement.is_tensor(stray.value) and read(stray.value, "requires_grad") is True
 
 
 def _origins(ctx: Context) -> Iterator[Proposal]:
@@ -170,10 +179,13 @@ def anything(ctx: Context) -> Iterator[Proposal]:
     stray = ctx.stray
     if stray is None or (root(stray.site.node) is None and not stray.known):
         return
+    if ctx.finding.host_required or next(seams.at_the_seam(ctx), None) is not None:
+        return  # a plain move is no answer there
     if placement.is_module(stray.value):
         yield from modules.module_left_behind(ctx)
     else:
         yield from _one(uses.where_used(ctx))
+        yield from _one(uses.at_the_failing_line(ctx))
 
 
 BY_CAUSE: dict[str, tuple[Repairs, ...]] = {

@@ -16,6 +16,7 @@ from ipydevice.fixes.modules import module_left_behind, workspace_device
 from ipydevice.fixes.names import last_name, receiver
 from ipydevice.fixes.workspace import frame_locals
 from ipydevice.placement.kinds import attributes
+from ipydevice.placement.tensors import read
 
 # What lists and dicts can do and nn.ModuleList and nn.ModuleDict cannot (torch 2.13).
 _LIST_ONLY = frozenset(["index", "reverse", "sort", "copy", "count", "remove", "clear"])
@@ -116,6 +117,74 @@ def _registered(ctx: Context, owner: Any, attribute: str, held: Any) -> Iterator
         )
 
 
+def of_tensors(ctx: Context, owner: Any, attribute: str) -> Iterator[Proposal]:
+    """A list or dict of parameters becomes one of torch's; a list of tensors of one shape one buffer of them all."""
+    held = ctx_attribute(owner, attribute)
+    setting = next(iter(classes.settings(ctx, owner, attribute)), None)
+    if type(held) not in (list, tuple, dict) or not held or setting is None or setting.method.name != "__init__":
+        return
+    parts = list(held.values()) if type(held) is dict else list(held)
+    source, node = setting.site.source, setting.site.source.class_of(setting.statement)
+    if node is None or not setting.whole or not classes.after_super(setting):
+        return
+    own, path, device = receiver(setting.method), classes.path_of(ctx, owner), workspace_device(ctx)
+    reached = path is not None and device is not None
+    if all(placement.is_parameter(part) for part in parts):
+        kind = "ParameterDict" if type(held) is dict else "ParameterList"
+        name = ctx.work.torch_name(setting.site, f"nn.{kind}")
+        if name is None or _needs_plain(node, attribute, kind):
+            return
+        draft = ctx.draft(source)
+        _wrapped(draft, setting.site, setting.value, name)
+        live = f"{path}.{attribute} = {_live_name(ctx, f'nn.{kind}')}({path}.{attribute}).to({device})"
+        note = "they join model.parameters() and the checkpoint; build optimizers after it"
+        yield Proposal(f"make {own}.{attribute} an nn.{kind}", [draft], live=live if reached else None, note=note)
+    elif type(held) is not dict and _is_stackable(parts) and not _is_changed(node, attribute):
+        stack = ctx.work.torch_name(setting.site, "stack")
+        value = setting.value
+        if stack is None or (isinstance(value, (ast.List, ast.Tuple)) and not value.elts):
+            return
+        draft = ctx.draft(source)
+        key = classes.quote(source, attribute)
+        code = f"{own}.register_buffer({key}, {stack}({draft.segment(value)}), persistent=False)"
+        draft.replace_statement(setting.statement, code)
+        note = "as one tensor of all of them, which loops and numbers take as before; persistent=False keeps it out of "
+        yield Proposal(
+            f"make {own}.{attribute} a buffer, which moves with the module", [draft], note=note + "checkpoints"
+        )
+
+
+def _is_stackable(parts: list[Any]) -> bool:
+    """Tensors of one shape and type, of which none learns."""
+    if not all(placement.is_tensor(part) and not placement.is_parameter(part) for part in parts):
+        return False
+    alike = {(placement.shape_of(part), placement.dtype_of(part)) for part in parts}
+    return len(alike) == 1 and all(read(part, "requires_grad") is False for part in parts)
+
+
+def _is_changed(node: ast.ClassDef, attribute: str) -> bool:
+    """Does the class bind the list anew, change it, add to it, or ask whether it is empty or what it is?"""
+    for use in ast.walk(node):
+        if not (isinstance(use, ast.Attribute) and use.attr == attribute and isinstance(use.ctx, ast.Load)):
+            continue
+        if not any(_reads(up, use) for up in ast.walk(node)):
+            return True
+    stores = [n for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.attr == attribute]
+    return sum(isinstance(n.ctx, ast.Store) for n in stores) > 1
+
+
+def _reads(up: ast.AST, use: ast.Attribute) -> bool:
+    """``for a in self.xs``, ``zip(self.xs, ...)``, ``self.xs[i]``, ``len(self.xs)``: what a tensor can do as well."""
+    match up:
+        case ast.For(iter=held) | ast.comprehension(iter=held):
+            return held is use
+        case ast.Subscript(value=held, ctx=ast.Load()):
+            return held is use
+        case ast.Call(func=ast.Name(id="zip" | "enumerate" | "len" | "reversed")):
+            return any(arg is use for arg in up.args)
+    return False
+
+
 def _wrapped(draft: Any, site: Site, value: ast.expr, name: str) -> None:
     empty = (isinstance(value, ast.List) and not value.elts) or (isinstance(value, ast.Dict) and not value.keys)
     bare = isinstance(value, ast.Call) and last_name(value.func) in ("list", "dict", "tuple") and not value.args
@@ -127,7 +196,7 @@ def _wrapped(draft: Any, site: Site, value: ast.expr, name: str) -> None:
 
 def _needs_plain(node: ast.ClassDef, attribute: str, kind: str) -> bool:
     """Does the class use a method on it that the registered kind lacks?"""
-    lacking = _DICT_ONLY if kind == "ModuleDict" else _LIST_ONLY
+    lacking = _DICT_ONLY if kind.endswith("Dict") else _LIST_ONLY
     for call in ast.walk(node):
         if (
             isinstance(call, ast.Attribute)

@@ -102,7 +102,7 @@ class Context:
             return []
         made = [edit for edit in edits if edit is not None]
         if not made:
-            return [self._repair(proposal)] if proposal.live else []
+            return [self._repair(proposal)] if proposal.live and not self._built_anew(proposal.live) else []
         if any(edit.file for edit in made):
             return self._patches(proposal, made)
         after = self._after(proposal.drafts, made)
@@ -110,7 +110,7 @@ class Context:
         edit = self._edit(proposal, made, plan)
         if plan.loses_work:
             self.costly.append(edit)
-        if proposal.live is None:
+        if proposal.live is None or self._built_anew(proposal.live):
             return [edit]
         if plan.loses_work:
             gentle = self.rerunner.only_failed()
@@ -157,6 +157,15 @@ class Context:
             note=_sentences("the text stays as it is: after a restart the error is back", *self._half_done()),
             checked=proposal.certain and proposal.live is not None and _compiles(proposal.live),
         )
+
+    def _built_anew(self, live: str) -> bool:
+        """Does the failed cell, which runs after a repair, build the objects of the repair anew?"""
+        failed = self.work.failed
+        if failed is None:
+            return False
+        names = {n.id for n in ast.walk(ast.parse(live)) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        again = names & self.work.effects(failed).binds
+        return any(placement.kind_of(self.finding.namespace.get(name)) is not None for name in again)
 
     def _half_done(self) -> list[str]:
         """What the failed cell has done already and does again."""

@@ -14,7 +14,7 @@ from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import make_on_device
 from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.operands import is_operand
-from ipydevice.fixes.phrases import listed, move_all, spoken, stray_names, target_value, to
+from ipydevice.fixes.phrases import listed, move_all, spoken, stray_names, target_value, to, where
 from ipydevice.fixes.uses import next_strays
 
 # -- in the loop ----------------------------------------------------------------------------
@@ -178,7 +178,8 @@ def _assigned(
     assert value is not None
     if not isinstance(target, (ast.Tuple, ast.List)):
         live = ctx.value(Site(site.source, target, site.frame))
-        if live is not MISSING and live is not None and not placement.is_tensor(live) and step.how != "item":
+        plain = live is MISSING or live is None or placement.is_tensor(live) or _all_strays(ctx, live)
+        if not plain and step.how != "item":
             return None
         part = (
             step.value
@@ -197,7 +198,7 @@ def _assigned(
                 if not _move_value(ctx, draft, site, part):
                     return None
                 moved.append(site.source.segment(element))
-        return Proposal(f"move {listed(moved)} where they are made", [draft]) if moved else None
+        return Proposal(f"move {listed(moved)} {where(moved)} made", [draft]) if moved else None
     chosen = [n for n in names if n in wrong or ctx.strays_like(ctx.work.value(site, n))]
     place = Site(site.source, statement, site.frame)
     device = ctx.device(place, avoid=names)
@@ -205,7 +206,13 @@ def _assigned(
         return None
     draft = ctx.draft(site.source)
     draft.after(statement, move_all(chosen, [f"{name}.to({device})" for name in chosen]))
-    return Proposal(f"move {listed(chosen)} where they are made", [draft])
+    return Proposal(f"move {listed(chosen)} {where(chosen)} made", [draft])
+
+
+def _all_strays(ctx: Context, live: Any) -> bool:
+    """A list or dict of tensors, each of them as stray as the one that failed."""
+    parts = list(live.values()) if type(live) is dict else list(live) if type(live) in (list, tuple) else []
+    return bool(parts) and all(ctx.strays_like(part) for part in parts)
 
 
 def _value_moved(ctx: Context, site: Site, value: ast.expr, name: str) -> Proposal | None:
@@ -249,8 +256,18 @@ def _suffix_move(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> boo
     ):
         draft.replace(value.args[0], device)  # moved already, to the wrong place
         return True
-    draft.suffix(value, to(device))
+    draft.suffix(_before_it_learns(value), to(device))
     return True
+
+
+def _before_it_learns(value: ast.expr) -> ast.expr:
+    """``x`` of ``x.requires_grad_()``: moved afterwards it is no leaf any more, and gets no gradient."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _LEARNING:
+        value = value.func.value
+    return value
+
+
+_LEARNING = ("requires_grad_", "retain_grad")
 
 
 def _is_choice(value: ast.ListComp | ast.GeneratorExp | ast.DictComp) -> bool:

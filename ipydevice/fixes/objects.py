@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ipydevice import placement
+from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.fixes import bindings, classes
 from ipydevice.fixes.context import Context, Proposal
@@ -121,18 +122,43 @@ def built_on_device(ctx: Context) -> Proposal | None:
     """``Normal(torch.zeros(3), scale)`` becomes ``Normal(torch.zeros(3, device=d), scale.to(d))``: what it is given."""
     for step in _building(ctx):
         statement = step.site.source.statement(step.site.node)
-        if not (isinstance(statement, (ast.Assign, ast.AnnAssign)) and isinstance(statement.value, ast.Call)):
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
             continue
+        calls = list(_built_in(statement.value))
         target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
         live = ctx.value(Site(step.site.source, target, step.site.frame))
-        if placement.is_tensor(live) or placement.is_module(live) or _fills_itself(ctx):
+        if placement.is_tensor(live) or placement.is_module(live) or not _holds_stray(ctx, live) or _fills_itself(ctx):
             continue
         draft = ctx.draft(step.site.source)
-        device = _given_on_device(ctx, draft, step.site, statement.value, sorted(bound([statement])))
+        avoid = sorted(bound([statement]))
+        said = [_given_on_device(ctx, draft, step.site, call, avoid) for call in calls]
+        device = next((code for code in said if code is not None), None)
         if device is not None:
             name = step.site.source.segment(target)
             return Proposal(f"build {name} from tensors on {spoken(device)}", [draft])
     return None
+
+
+def _built_in(value: ast.expr) -> Iterator[ast.Call]:
+    """The calls that build the object, or each object of a list."""
+    match value:
+        case ast.Call():
+            yield value
+        case ast.ListComp(elt=part) | ast.DictComp(value=part):
+            yield from _built_in(part)
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Dict(values=parts):
+            for part in parts:
+                yield from _built_in(part)
+
+
+def _holds_stray(ctx: Context, live: Any) -> bool:
+    stray = ctx.stray
+    if stray is None or live is MISSING:
+        return False
+    wanted = (stray.owner, stray.value)
+    if any(live is one for one in wanted):
+        return True
+    return any(found.value is one for found in placement.walk(live) for one in wanted if one is not None)
 
 
 def _building(ctx: Context) -> Iterator[Step]:

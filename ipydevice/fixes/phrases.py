@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from ipydevice import placement
@@ -27,7 +28,18 @@ def listed(names: list[str]) -> str:
 
 
 def spoken(device: str) -> str:
-    return f"{device[: -len('.device')]}'s device" if device.endswith(".device") else device
+    if not device.endswith(".device"):
+        return device
+    holder = _FIRST.sub(r"\1", device.removesuffix(".device"))
+    return f"{holder}'s device"
+
+
+_FIRST = re.compile(r"next\(([\w.\[\]]+)\.parameters\(\)\)")
+
+
+def where(names: list[str]) -> str:
+    """The end of a title about these names: "where it is" made or used."""
+    return "where it is" if len(names) == 1 else "where they are"
 
 
 def stray_names(ctx: Context) -> set[str]:
@@ -83,7 +95,8 @@ def flat_move(live: object, name: str, device: str) -> str | None:
     if type(live) is dict:
         tensors = [placement.is_tensor(v) for v in live.values()]
         moved = "v.to({})" if all(tensors) else 'v.to({}) if hasattr(v, "to") else v'
-        if any(tensors):
+        rest = [v for v in live.values() if not placement.is_tensor(v)]
+        if any(tensors) and not any(placement.devices_of(v) for v in rest):  # what is deeper inside would stay behind
             return f"{name} = {{k: {moved.format(device)} for k, v in {name}.items()}}"
     if type(live) in (list, tuple) and live and all(placement.is_tensor(v) for v in live):  # type: ignore[attr-defined]
         return f"{name} = [t.to({device}) for t in {name}]"

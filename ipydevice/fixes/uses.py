@@ -15,8 +15,9 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import bound, root
 from ipydevice.fixes.objects import is_frozen, move_parts, tensor_parts
 from ipydevice.fixes.operands import HOST_METHODS, attribute_wanted_on_host, is_operand
-from ipydevice.fixes.phrases import flat_move, listed, move_all, stray_names, to
+from ipydevice.fixes.phrases import flat_move, listed, move_all, stray_names, to, where
 from ipydevice.fixes.workspace import outermost_loop
+from ipydevice.placement.tensors import read
 
 
 def where_used(ctx: Context) -> Proposal | None:
@@ -40,7 +41,8 @@ def where_used(ctx: Context) -> Proposal | None:
     texts = [site.source.segment(use) for use in uses]
     names = list(dict.fromkeys(u.id for u in uses if isinstance(u, ast.Name) and _is_variable(ctx, site, u)))
     loop = outermost_loop(site.source, node)
-    if isinstance(node, ast.Name) and node.id in names:
+    learns = read(live, "requires_grad") is True and read(live, "is_leaf") is True
+    if isinstance(node, ast.Name) and node.id in names and not learns:  # a copy under its name would learn nothing
         before = Site(site.source, loop, site.frame) if loop is not None else site
         if (
             loop is not None
@@ -54,14 +56,31 @@ def where_used(ctx: Context) -> Proposal | None:
                 ctx.work.available(Site(site.source, statement, site.frame), n) for n in names
             ):
                 return None
-            return _before(ctx, site, statement, names, "before it is used")
+            return _before(
+                ctx, site, statement, names, "before it is used" if len(names) == 1 else "before they are used"
+            )
     device = ctx.device(site, avoid=stray_names(ctx) | set(names))
     if device is None:
         return None
     draft = ctx.draft(site.source)
     for use in uses:
         draft.suffix(use, to(device))
-    return Proposal(f"move {listed(list(dict.fromkeys(texts)))} where it is used", [draft])
+    texts = list(dict.fromkeys(texts))
+    return Proposal(f"move {listed(texts)} {where(texts)} used", [draft])
+
+
+def at_the_failing_line(ctx: Context) -> Proposal | None:
+    """All tensors on the wrong device that the line that failed uses, and those behind it, moved there."""
+    failed = ctx.finding.failed
+    met = [use for use in next_strays(ctx, failed) if not written_in_place(failed, use)]
+    device = ctx.device(failed, avoid={r for use in met if (r := root(use))}) if met else None
+    if device is None:
+        return None
+    draft = ctx.draft(failed.source)
+    for use in met:
+        draft.suffix(use, to(device))
+    texts = list(dict.fromkeys(failed.source.segment(use) for use in met))
+    return Proposal(f"move {listed(texts)} {where(texts)} used", [draft], note="copies on every call")
 
 
 def bound_again(ctx: Context) -> bool:
@@ -100,7 +119,8 @@ def _items_moved(ctx: Context, site: Site) -> Proposal | None:
     for item in items:
         draft.suffix(item, to(device))
     texts = [site.source.segment(item) for item in items]
-    return Proposal(f"move {listed(list(dict.fromkeys(texts)))} where it is used", [draft])
+    texts = list(dict.fromkeys(texts))
+    return Proposal(f"move {listed(texts)} {where(texts)} used", [draft])
 
 
 def items_at(site: Site) -> list[ast.expr]:
