@@ -22,6 +22,7 @@ _log = logging.getLogger("ipydevice")
 
 # Rows repeated in the JSON beside the panel: nbformat writes one value a line, 300 rows would take 90 kB.
 JSON_ROWS = 30
+_TYPES = {Diagnosis: "diagnosis", Inventory: "inventory", CheckReport: "check"}
 _ASCII = str.maketrans({"✗": "x", "▸": ">", "─": "-", "│": "|", "·": "*", "…": "~", "█": "#", "░": ".", "⏎": " "})
 
 
@@ -56,13 +57,14 @@ def bundle(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) ->
 
 
 def _machine(view: Diagnosis | Inventory | CheckReport) -> dict[str, Any]:
+    """As docs/json.md promises it."""
     if isinstance(view, Diagnosis):
         left = max(0, len(view.placements) - JSON_ROWS)
         view = replace(view, placements=view.placements[:JSON_ROWS], placements_left=view.placements_left + left)
     elif isinstance(view, Inventory):
         left = max(0, len(view.rows) - JSON_ROWS)
         view = replace(view, rows=view.rows[:JSON_ROWS], left=view.left + left)
-    text = json.dumps(view.to_dict(), ensure_ascii=False)
+    text = json.dumps({"type": _TYPES[type(view)], **view.to_dict()}, ensure_ascii=False)
     # A lone surrogate in a name cannot be sent: the kernel's JSON is UTF-8.
     plain: dict[str, Any] = json.loads(text.encode("utf-8", "replace"))
     return plain

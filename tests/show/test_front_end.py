@@ -8,16 +8,18 @@ import json
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 from types import SimpleNamespace
 
 import nbconvert
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from views import HOSTILE, STANDARD, VIEWS, WORKSPACE
+from views import HOSTILE, SPLIT, STANDARD, VIEWS, WORKSPACE
 
 from ipydevice import show
 from ipydevice.diagnosis import MIME_TYPE, Row
+from ipydevice.report import CheckReport
 from ipydevice.show import as_widget, front_end
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -50,6 +52,26 @@ def test_machines_read_the_diagnosis_beside_the_panel():
     assert machine["failed"]["cell_source"] == STANDARD.failed_cell_source
     assert machine["cause"] == "label_not_moved"
     assert machine["fixes"][0]["edits"][0]["after"] == STANDARD.fixes[0].edits[0].after
+
+
+@pytest.mark.parametrize(("view", "name"), [(STANDARD, "diagnosis"), (SPLIT, "inventory"), (CheckReport(), "check")])
+def test_every_key_is_documented(view, name):
+    machine = front_end.bundle(view, show.tree_of(view), "abc")[MIME_TYPE]
+    document = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
+    assert machine["type"] == name
+    assert [key for key in keys_of(machine) if f"`{key}`" not in document] == []
+
+
+def keys_of(value):
+    """All keys in nested JSON; those of `bytes_by_device` are devices."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            if key != "bytes_by_device":
+                yield from keys_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys_of(inner)
 
 
 def test_rows_beyond_thirty_are_counted_for_machines():
