@@ -97,8 +97,8 @@ def test_data_is_json_with_stable_keys(notebook: Notebook) -> None:
     report = notebook.check(CELL).report
     plain = json.loads(json.dumps(report.to_dict()))
     assert set(plain) == {
-        "findings", "transfers", "elsewhere", "odd", "mends", "together", "expected", "calls", "seconds", "error", "stopped",
-        "dry", "mutated", "notes", "cell", "cell_id", "cell_source", "done",
+        "findings", "transfers", "elsewhere", "odd", "mends", "together", "expected", "calls", "seconds", "error",
+        "stopped", "dry", "mutated", "notes", "cell", "cell_id", "cell_source", "done",
     }  # fmt: skip
     first = plain["findings"][0]
     assert set(first) == {"diagnosis", "places", "count", "repaired", "repair"}
