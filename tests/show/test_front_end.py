@@ -74,26 +74,30 @@ def keys_of(value):
             yield from keys_of(inner)
 
 
-def test_rows_beyond_thirty_are_counted_for_machines():
+def test_rows_beyond_twelve_are_counted_for_machines():
     rows = tuple(Row(f"x{i}", "tensor", "cpu") for i in range(60))
     view = dataclasses.replace(STANDARD, placements=rows, placements_left=7)
     machine = front_end.bundle(view, show.tree_of(view), "abc")[MIME_TYPE]
-    assert (len(machine["placements"]), machine["placements_left"]) == (30, 37)
+    assert (len(machine["placements"]), machine["placements_left"]) == (12, 55)
 
 
 def rows_of(view):
-    return json.loads(zlib.decompress(as_widget.rows(show.tree_of(view))))
+    return inflated(as_widget.rows(show.tree_of(view)))
+
+
+def inflated(trait):
+    return json.loads(zlib.decompress(trait))
 
 
 def test_the_page_gets_texts_escaped_and_code_as_it_is():
-    data = json.loads(as_widget.data(HOSTILE, show.tree_of(HOSTILE), "abc"))
+    data = inflated(as_widget.data(HOSTILE, show.tree_of(HOSTILE), "abc"))
     assert "<script" not in data["html"]
     assert "\x1b" not in json.dumps(rows_of(HOSTILE))
     assert data["fixes"][0]["edits"][0]["before"] == HOSTILE.fixes[0].edits[0].before.replace("\ud800", "?")
 
 
 def test_the_page_draws_the_rows_itself():
-    data = json.loads(as_widget.data(WORKSPACE, show.tree_of(WORKSPACE), "abc"))
+    data = inflated(as_widget.data(WORKSPACE, show.tree_of(WORKSPACE), "abc"))
     assert "model.pe" not in data["html"]
     assert data["tables"] == [{"left": WORKSPACE.left}]
     assert [row[0] for row in rows_of(WORKSPACE)[0]] == [row.name for row in WORKSPACE.rows]
@@ -144,6 +148,15 @@ def test_a_saved_notebook_keeps_the_static_panel(tmp_path):
         page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
         assert page.count("labels comes out of") == 1
         assert "move labels in the loop" in page
+
+
+def test_three_hundred_rows_saved_with_their_widget_take_less_than_sixty_kilobytes(tmp_path):
+    rows = """[views.Row(f"model.layer{i}.weight", "parameter", "cuda:0", "In [7]", True, (64, 64), "float32", i)
+        for i in range(300)]"""
+    many = f"import dataclasses; show.display(dataclasses.replace(views.STANDARD, placements=tuple({rows})))"
+    notebook = execute(many, tmp_path=tmp_path)
+    assert "DevicePanel" in str(notebook.metadata.widgets)
+    assert len(nbformat.writes(notebook)) < 60_000
 
 
 @pytest.mark.parametrize(
