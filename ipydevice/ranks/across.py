@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from ipydevice.show import quantities
 from ipydevice.toolbox.troubles import Trouble, some
 
 UNBALANCED = 1.5  # times the median of allocated bytes
+CARD = re.compile(r"\b(cuda|xpu|hpu|npu|privateuseone):\d+")
 _WORTH_A_WORD = 64 << 20  # bytes more than the median
 
 Parameters = Callable[[int], Mapping[str, str]]  # of a rank: parameters by name, with type and shape
@@ -40,13 +42,22 @@ def compared(report: RanksReport, parameters: Parameters | None = None) -> Ranks
     return replace(report, troubles=tuple(found))
 
 
+def on_any_card(text: str) -> str:
+    """The text without the numbers of cards, so that it is the same for processes that do the same on their own."""
+    return CARD.sub(r"\1", text)
+
+
 def _errors(rows: Sequence[RankRow]) -> Iterator[RankTrouble]:
-    by_text: dict[str, list[int]] = defaultdict(list)
+    """What ended them, once for all that failed alike, each with its own card."""
+    alike: dict[str, list[RankRow]] = defaultdict(list)
     for row in rows:
         if row.error:
-            by_text[row.error].append(row.rank)
-    for text, ranks in by_text.items():
-        yield RankTrouble(Trouble(text, "", "error"), tuple(ranks), "rank")
+            alike[on_any_card(row.error)].append(row)
+    for failed in alike.values():
+        text = failed[0].error
+        if len({row.error for row in failed}) > 1:
+            text += f" (so rank {failed[0].rank}, the others with cards of their own)"
+        yield RankTrouble(Trouble(text, "", "error"), tuple(row.rank for row in failed), "rank")
 
 
 def _own(rows: Sequence[RankRow]) -> Iterator[RankTrouble]:

@@ -1,11 +1,11 @@
-"""Rows of the engines of an ipyparallel cluster, asked by its client; and their errors as one diagnosis."""
+"""The engines of an ipyparallel cluster, asked by its client without waiting for one that is busy or gone."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,34 +19,55 @@ def active_view(shell: Any) -> Any:
     """The view that ``%px`` uses in this shell; None where there is no ipyparallel client."""
     if shell is None or "ipyparallel" not in sys.modules:
         return None
-    magics = shell.magics_manager.registry.get("ParallelMagics")
-    return getattr(magics, "view", None)
+    return getattr(shell.magics_manager.registry.get("ParallelMagics"), "view", None)
+
+
+def client_in(namespace: Mapping[str, Any]) -> Any:
+    """The client of ``%px``, else one that the namespace names; None without one."""
+    from ipydevice.session import current_shell
+
+    view = active_view(current_shell())
+    if view is not None:
+        return view.client
+    kinds: Any = sys.modules.get("ipyparallel")
+    return next((one for one in list(namespace.values()) if kinds is not None and type(one) is kinds.Client), None)
+
+
+def ask(client: Any, numbers: Iterable[int], question: Callable[[], Any], *, timeout: float) -> dict[int, Any]:
+    """What each engine answers, by number; those that do not within `timeout` seconds, or raise, are left out."""
+    asked = _send(client, numbers, question) if client is not None else {}
+    _wait(asked, timeout)
+    return {engine: result.get() for engine, result in asked.items() if result.ready() and result.successful()}
+
+
+def _send(client: Any, numbers: Iterable[int], question: Callable[[], Any]) -> dict[int, Any]:
+    there = set(client.ids)
+    return {engine: client[engine].apply_async(question) for engine in numbers if engine in there}
+
+
+def _wait(asked: Mapping[int, Any], timeout: float) -> None:
+    end = time.monotonic() + timeout
+    while not all(result.ready() for result in asked.values()) and time.monotonic() < end:
+        time.sleep(_ASKED_EVERY)
 
 
 def collect(view: Any, *, timeout: float = 10.0) -> RanksReport:
     """The table of a view's engines; one that is busy, or has ended, is named after `timeout` seconds."""
     began = time.monotonic()
     client = view.client
-    targets = (
-        view.targets
-        if isinstance(view.targets, list)
-        else client.ids
-        if view.targets in (None, "all")
-        else [view.targets]
-    )
-    alive = [engine for engine in targets if engine in client.ids]
-    asked = {engine: client[engine].apply_async(answer) for engine in alive}
-    while not all(result.ready() for result in asked.values()) and time.monotonic() - began < timeout:
-        time.sleep(_ASKED_EVERY)
+    given = view.targets
+    targets = client.ids if given in (None, "all") else [given] if isinstance(given, int) else list(given)
+    asked = _send(client, targets, answer)
+    _wait(asked, timeout)
     waited = time.monotonic() - began
     rows: list[tuple[int, RankRow]] = []
-    missing = [Missing(engine, "its engine has ended") for engine in targets if engine not in alive]
-    for engine, result in asked.items():
-        if not result.ready():
-            result.abort() if hasattr(result, "abort") else None
-            there = engine in client.ids
-            why = f"no answer in {waited:.0f} s: its engine is busy with a cell" if there else "its engine has ended"
-            missing.append(Missing(engine, why))
+    missing = []
+    for engine in targets:
+        result = asked.get(engine)
+        if result is None or engine not in client.ids:
+            missing.append(Missing(engine, "its engine has ended"))
+        elif not result.ready():
+            missing.append(Missing(engine, f"no answer in {waited:.0f} s: its engine is busy with a cell, or hangs"))
         elif result.successful():
             rows.append((engine, RankRow.from_dict(result.get())))
         else:
@@ -58,7 +79,7 @@ def _reason(result: Any) -> str:
     try:
         result.get()
     except Exception as error:  # noqa: BLE001 (whatever the engine raised)
-        return str(error).splitlines()[0][:100] if str(error) else type(error).__name__
+        return str(error).partition("\n")[0][:100] or type(error).__name__
     return ""
 
 

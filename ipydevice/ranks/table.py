@@ -90,7 +90,7 @@ def _remarks(report: RanksReport, shared: list[Column]) -> Iterator[tuple[str, s
         where = f" ({one.host}, pid {one.pid})" if one.pid is not None else ""
         yield "missing", f"rank {one.rank}{where}: {one.why}"
     for trouble in report.troubles:
-        every = len(trouble.ranks) == len(report.rows) > 1
+        every = len(trouble.ranks) == len(report.rows) > 1 and not report.missing
         yield "✗", f"{'all ranks' if every else ranks_text(trouble.ranks)}: {trouble.trouble}"
     models = Counter(_described(model) for row in report.rows for model in row.models)
     facts = [f"{column.head} {column.fact(report.rows[0])}" for column in shared]

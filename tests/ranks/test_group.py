@@ -129,5 +129,4 @@ def test_report_files(tmp_path: Path) -> None:
     assert [(one.rank, one.why) for one in report.missing] == [
         (2, "no report: it ended before it wrote one, or never began")
     ]
-    text = str(report)
-    assert "rank 0: torch.ones(1, 4) is on cpu, net is on cuda:0 (" in text
+    assert "✗        ranks 0-1: torch.ones(1, 4) is on cpu, net is on cuda:0 (" in str(report)
