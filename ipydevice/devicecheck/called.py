@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ipydevice import listing, placement
-from ipydevice.devicecheck import callsite
+from ipydevice.devicecheck import callsite, nesting
 from ipydevice.diagnose import locate
 from ipydevice.diagnose.frames import Sources
 from ipydevice.diagnosis import Fix, Row
@@ -63,6 +63,8 @@ class CalledModules:
         """Somebody has wrapped our wrapper, so that it stays after the check."""
 
     def _look(self, module: Any, caller: FrameType) -> None:
+        if nesting.innermost() is None:  # another task's, or the code that a checked generator has yielded to
+            return
         with placement.quiet():
             self._seen.update(map(id, _with_all_inside(module)))
             try:

@@ -163,6 +163,17 @@ class Ledger:
             self._held.append(thing)
             self._by_object.setdefault(id(thing), entry)
 
+    def absorb(self, other: Ledger) -> None:
+        """Take over what a check inside this one has met."""
+        for entry in other.entries:
+            mine = next((each for each in self.entries if each.marks & entry.marks or _told_alike(each, entry)), None)
+            if mine is None:
+                self.entries.append(entry)
+                continue
+            mine.count += entry.count
+            mine.repaired = mine.repaired and entry.repaired
+            mine.lines.update(entry.lines)
+
     def findings(self, sources: Sources) -> tuple[CheckFinding, ...]:
         """All entries as strings: lines in the order met, and what belongs to one line together."""
         found = [
@@ -173,6 +184,11 @@ class Ledger:
         for at, one in enumerate(found):
             first.setdefault(one.line, at)
         return tuple(sorted(found, key=lambda one: first[one.line]))
+
+
+def _told_alike(one: Entry, other: Entry) -> bool:
+    told = one.diagnosis, other.diagnosis
+    return told[0].failed == told[1].failed and told[0].headline == told[1].headline
 
 
 def _places(entry: Entry, sources: Sources) -> list[Place]:
