@@ -18,7 +18,8 @@ _SHORT = ("cuda", "cpu", "xpu", "hpu", "npu", "mps")
 
 def _texts(ctx: Context) -> Iterator[Site]:
     """The statements to look at: of the stray, then along its way, the origin first."""
-    sites = [step.site for step in reversed(ctx.chain)]
+    sites = [ctx.finding.told] if ctx.finding.told is not None else []
+    sites += [step.site for step in reversed(ctx.chain)]
     if ctx.stray is not None:
         sites.append(ctx.stray.site)
     sites.append(ctx.finding.failed)
