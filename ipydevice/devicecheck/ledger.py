@@ -51,6 +51,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self._absorbed: list[Entry] = []  # met by checks inside, whose objects this one has not seen
         self._by_call: dict[Any, Entry] = {}
         self._by_object: dict[int, Entry] = {}
         self._held: list[Any] = []  # what `_by_object` names, so that no id is used twice
@@ -128,6 +129,9 @@ class Ledger:
             if marks & entry.marks:
                 entry.marks |= marks
                 return entry
+        for entry in self._absorbed:
+            if _told_alike(entry.diagnosis, diagnosis):
+                return entry
         if finding is None or finding.stray is None:
             return None
         for tensor in _ingredients(finding):
@@ -166,9 +170,10 @@ class Ledger:
     def absorb(self, other: Ledger) -> None:
         """Take over what a check inside this one has met."""
         for entry in other.entries:
-            mine = next((each for each in self.entries if each.marks & entry.marks or _told_alike(each, entry)), None)
+            mine = next((each for each in self.entries if _same(each, entry)), None)
             if mine is None:
                 self.entries.append(entry)
+                self._absorbed.append(entry)
                 continue
             mine.count += entry.count
             mine.repaired = mine.repaired and entry.repaired
@@ -186,9 +191,12 @@ class Ledger:
         return tuple(sorted(found, key=lambda one: first[one.line]))
 
 
-def _told_alike(one: Entry, other: Entry) -> bool:
-    told = one.diagnosis, other.diagnosis
-    return told[0].failed == told[1].failed and told[0].headline == told[1].headline
+def _same(one: Entry, other: Entry) -> bool:
+    return bool(one.marks & other.marks) or _told_alike(one.diagnosis, other.diagnosis)
+
+
+def _told_alike(one: Diagnosis, other: Diagnosis) -> bool:
+    return one.failed == other.failed and one.headline == other.headline
 
 
 def _places(entry: Entry, sources: Sources) -> list[Place]:

@@ -164,8 +164,9 @@ def _bound(index: Any) -> torch.Tensor | None:
     for part in index if type(index) is tuple else (index,):
         if type(part) is slice:
             for bound in (part.start, part.stop, part.step):
-                if isinstance(bound, torch.Tensor) and _on_device(bound) is not None:
-                    return bound
+                if placement.is_tensor(bound) and _on_device(bound) is not None:
+                    found: torch.Tensor = bound
+                    return found
     return None
 
 
