@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -26,6 +27,11 @@ def x() -> Iterator[torch.Tensor]:
 
 def lines(report: CheckReport) -> list[str]:
     return [finding.diagnosis.failed.source for finding in report.findings]
+
+
+def replaced() -> tuple[Any, ...]:
+    """What a check puts functions of its own in the place of."""
+    return threading.Thread.start, threading.excepthook, torch.nn.Module.__call__, warnings.showwarning
 
 
 def in_a_thread(work: Any) -> None:
@@ -280,6 +286,7 @@ class TestOptions:
 
 
 def test_closed_in_another_order(x: torch.Tensor) -> None:
+    before = replaced()
     first, second = ipydevice.check(), ipydevice.check()
     outer, inner = first.__enter__(), second.__enter__()
     x + torch.ones(3)
@@ -288,6 +295,7 @@ def test_closed_in_another_order(x: torch.Tensor) -> None:
     second.__exit__(None, None, None)
     with pytest.raises(RuntimeError, match="same device"):
         x + torch.ones(3)
+    assert replaced() == before
     assert outer.findings == ()
     assert lines(inner) == ["x + torch.ones(3)", "x * torch.ones(3)"]
 
