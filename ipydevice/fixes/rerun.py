@@ -18,6 +18,7 @@ from ipydevice import placement
 from ipydevice.cells import Cell
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Rerun
+from ipydevice.fixes import undo
 from ipydevice.fixes.names import REPEATS_BADLY, Effects, bound, free, last_name, read, same
 from ipydevice.fixes.workspace import Workspace
 
@@ -163,6 +164,8 @@ class Rerunner:
             if cell is failed:
                 continue
             own = effects[cell]
+            if cell.success is False and cell not in roots and not self._only_there(cell, own.binds & needed):
+                continue
             touched = self._changes(own, cell, effects)
             touched |= {name for name, made_of in watched.items() if made_of & touched}
             if cell in roots or (own.binds | touched) & needed:
@@ -173,6 +176,10 @@ class Rerunner:
             fill = [c for c in candidates if any(_calls(n) & changed for n in effects[c].nodes)]
             kept = [c for c in candidates[::-1] if c in kept or c in fill]
         return kept[::-1]
+
+    def _only_there(self, cell: Cell, names: set[str]) -> bool:
+        """Was one of the names bound last by this cell, which failed itself?"""
+        return any(self._work.binders(name)[-1] is cell for name in names)
 
     def _emptied(self, roots: list[Cell], kept: list[Cell], effects: dict[Cell, Effects]) -> set[str]:
         """Lists and dicts that a cell to run again makes empty, that hold something now and that no kept cell fills."""
@@ -283,13 +290,16 @@ class Rerunner:
     def _dangers(self, cell: Cell, kept: list[Cell], effects: dict[Cell, Effects]) -> list[str]:
         found: list[str] = []
         earlier = kept[: kept.index(cell)]
-        for name, method, _ in effects[cell].unsafe:
+        for name, method, node in effects[cell].unsafe:
             fresh = name in effects[cell].binds or any(name in effects[c].binds for c in earlier)
             if not fresh:
-                found.append(f"In [{cell.number}] {REPEATS_BADLY[method]}: {name}.{method}")
-        for node in effects[cell].nodes:
-            if isinstance(node, ast.Call) and last_name(node.func) in _OUTSIDE:
-                found.append(f"In [{cell.number}] {_OUTSIDE[last_name(node.func)]} again")
+                found.append(
+                    f"In [{cell.number}] {REPEATS_BADLY[method]}: {name}.{method}"
+                    + undo.spoken(effects[cell].tree, node)
+                )
+        for part in effects[cell].nodes:
+            if isinstance(part, ast.Call) and last_name(part.func) in _OUTSIDE:
+                found.append(f"In [{cell.number}] {_OUTSIDE[last_name(part.func)]} again")
         return list(dict.fromkeys(found))[:3]
 
     def _trains(self, cell: Cell, effects: dict[Cell, Effects]) -> bool:
