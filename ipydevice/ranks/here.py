@@ -42,7 +42,7 @@ def row(models: Mapping[str, Any] | None = None, *, error: str = "") -> RankRow:
         local_rank=launchers.local_rank(),
         launched_as=launched,
         current="cpu" if kind is None else f"{kind}:{accelerators.current(kind)}",
-        card="" if kind is None else _card(kind, started),
+        card=_card(str(kind)) if started else "",
         cards=0 if kind is None else accelerators.count(kind),
         visible=numbering.visible_devices(kind or "cuda"),
         models=tuple(_model(name, model) for name, model in models.items()),
@@ -130,15 +130,10 @@ def _model(name: str, model: Any) -> ModelRow:
     return ModelRow(name, kind, devices, len(tensors), digest, wrapper_of(model))
 
 
-def _card(kind: str, started: bool) -> str:
+def _card(kind: str) -> str:
     """Which card the current device is, the same for all processes of a host that are on it."""
-    index = accelerators.current(kind)
-    if started:
-        device = numbering.device_map()[index]
-        return device.uuid or device.physical
-    visible = numbering.visible_devices(kind)
-    entries = [str(index)] if visible is None else numbering.entries_of(visible)
-    return entries[index] if visible is not None and index < len(entries) else str(index)
+    device = numbering.device_map()[accelerators.current(kind)]
+    return device.uuid or device.physical
 
 
 def _memory(kind: str) -> tuple[CardMemory, ...]:

@@ -158,9 +158,10 @@ def _missing(store: Any, rank: int, last_read: int, own: RankRow, waited: float)
     if not store.check([before]):
         return Missing(rank, f"no answer in {waited:.0f} s: it has ended, hangs, or does not come to this call")
     last = RankRow.from_dict(json.loads(store.get(before)))
-    if last.host != own.host:
-        why = f"no answer in {waited:.0f} s; it was there {_ago(last)} ago"
-    elif _runs(last.pid):
+    runs = _runs(last.pid) if last.host == own.host else None
+    if runs is None:
+        why = f"no answer in {waited:.0f} s; it was there {max(0.0, time.time() - last.seconds):.0f} s ago"
+    elif runs:
         why = f"no answer in {waited:.0f} s, and its process runs: it hangs, or does not come to this call"
         why += f" (`py-spy dump --pid {last.pid}` shows where it is)"
     else:
@@ -168,12 +169,13 @@ def _missing(store: Any, rank: int, last_read: int, own: RankRow, waited: float)
     return Missing(rank, why, last.host, last.pid)
 
 
-def _ago(row: RankRow) -> str:
-    return f"{max(0.0, time.time() - row.seconds):.0f} s"
+def _runs(pid: int) -> bool | None:
+    """Whether a process of this machine is there and no zombie, which its parent has not waited for yet.
 
-
-def _runs(pid: int) -> bool:
-    """Whether a process of this machine is there and no zombie, which its parent has not waited for yet."""
+    None on Windows, where ``os.kill(pid, 0)`` ends the process.
+    """
+    if os.name == "nt":
+        return None
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
