@@ -21,9 +21,9 @@ def rank(number: int, size: int = 4, **facts: object) -> RankRow:
     card = f"cuda:{number % 8}"
     model = ModelRow("model", "ResNet", {card: 98 << 20}, 320, "5d41402abc4b", "DistributedDataParallel")
     row = RankRow(
-        number, f"node{number // 8}", 4000 + number, size, number % 8, number, card, f"GPU-{number:08x}", 8, None, (model,),
-        (CardMemory(card, 3 * GIB, 4 * GIB, 9 * GIB, 80 * GIB),), "cpu:gloo,cuda:nccl", "2.27.3", "2.9.1+cu128", "12.8",
-        tuple(f"cuda:{n}" for n in range(8) if n != number % 8),
+        number, f"node{number // 8}", 4000 + number, size, number % 8, number, card, f"GPU-{number:08x}", 8,
+        models=(model,), memory=(CardMemory(card, 3 * GIB, 4 * GIB, 9 * GIB, 80 * GIB),), backend="cpu:gloo,cuda:nccl",
+        nccl="2.27.3", torch="2.9.1+cu128", driver="12.8", peers=tuple(f"cuda:{n}" for n in range(8) if n != number % 8),
     )  # fmt: skip
     return replace(row, **facts)  # type: ignore[arg-type]
 
@@ -41,7 +41,7 @@ def wrong() -> RanksReport:
         (
             rank(0, memory=(CardMemory("cuda:0", 30 * GIB, 31 * GIB, 33 * GIB, 80 * GIB),)),
             rank(2, current="cuda:0", card="GPU-00000000", troubles=(late,)),
-            rank(3, models=(strange,), torch="2.8.0+cu126", driver="12.6", visible="0,1,2,3"),
+            rank(3, models=(strange,), peers=("cuda:2",), torch="2.8.0+cu126", driver="12.6", visible="0,1,2,3"),
         ),
         (Missing(1, "its process has ended", "node0", 4001),),
     )
