@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any
 
 from ipydevice import placement, session
+from ipydevice.devicecheck import callsite
 from ipydevice.ranks.report import RanksReport
 
 
@@ -39,8 +41,7 @@ def debug_ddp(model: Any = None, *, timeout: float = 10.0, to: int = 0) -> Ranks
     that does not call this is named after `timeout` seconds and disturbs nothing.
 
     Args:
-        model: a module, wrapped or not, or several as a dictionary; by default those that the caller's namespace
-            names.
+        model: a module, wrapped or not, or several as a dictionary; by default those that the caller has names for.
         timeout: seconds to wait for ranks that have not told.
         to: the rank that gets the table.
 
@@ -48,10 +49,18 @@ def debug_ddp(model: Any = None, *, timeout: float = 10.0, to: int = 0) -> Ranks
         TypeError: `model` is no module.
         ValueError: `to` is no rank of the group.
     """
+    models = _models_around(sys._getframe(1)) if model is None else as_models(model)
+    return collect(models, timeout=timeout, to=to)
+
+
+def _models_around(frame: FrameType) -> dict[str, Any]:
+    """The modules that the code of `frame` names."""
     from ipydevice.ranks import here
 
-    models = here.models_in(sys._getframe(1).f_globals) if model is None else as_models(model)
-    return collect(models, timeout=timeout, to=to)
+    try:
+        return here.models_in({**frame.f_globals, **frame.f_locals})
+    finally:
+        callsite.forget_locals(frame)
 
 
 def collect(models: dict[str, Any], *, timeout: float = 10.0, to: int = 0) -> RanksReport | None:

@@ -96,6 +96,14 @@ def test_one_process_alone() -> None:
         ipydevice.debug_ddp(3)
 
 
+def test_the_callers_own_models() -> None:
+    net = nn.Linear(2, 2).cuda()
+    report = ipydevice.debug_ddp()
+    assert report is not None
+    assert [model.name for model in report.rows[0].models] == ["net"]
+    assert net.weight.is_cuda
+
+
 def test_the_launchers_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_PROCID", "5")
     monkeypatch.setenv("SLURM_LOCALID", "1")

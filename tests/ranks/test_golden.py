@@ -20,10 +20,11 @@ def rank(number: int, size: int = 4, **facts: object) -> RankRow:
     """A process of a job that does well, on nodes of eight cards."""
     card = f"cuda:{number % 8}"
     model = ModelRow("model", "ResNet", {card: 98 << 20}, 320, "5d41402abc4b", "DistributedDataParallel")
+    peers = tuple(f"cuda:{n}" for n in range(8) if n != number % 8)
     row = RankRow(
         number, f"node{number // 8}", 4000 + number, size, number % 8, number, card, f"GPU-{number:08x}", 8,
         models=(model,), memory=(CardMemory(card, 3 * GIB, 4 * GIB, 9 * GIB, 80 * GIB),), backend="cpu:gloo,cuda:nccl",
-        nccl="2.27.3", torch="2.9.1+cu128", driver="12.8", peers=tuple(f"cuda:{n}" for n in range(8) if n != number % 8),
+        nccl="2.27.3", torch="2.9.1+cu128", driver="12.8", peers=peers,
     )  # fmt: skip
     return replace(row, **facts)  # type: ignore[arg-type]
 
