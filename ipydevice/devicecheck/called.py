@@ -33,6 +33,7 @@ class CalledModules:
 
     def __init__(self, sources: Sources, namespace: dict[str, Any] | None) -> None:
         self.rows: dict[str, Row] = {}  # what is odd, by name
+        self.modules: dict[str, Any] = {}  # those of the rows
         self.fixes: dict[str, Fix] = {}  # what mends it, by title
         self._sources = sources
         self._namespace = namespace
@@ -69,6 +70,7 @@ class CalledModules:
                     rows, fixes = _odd(self._name_of(module, caller), module)
                     for row in rows:
                         self.rows.setdefault(row.name, row)
+                        self.modules.setdefault(row.name, module)
                     for fix in fixes:
                         self.fixes.setdefault(fix.title, fix)
             except Exception:  # whatever a module holds, the call that the user has made comes first
