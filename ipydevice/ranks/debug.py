@@ -55,10 +55,10 @@ def debug_ddp(model: Any = None, *, timeout: float = 10.0, to: int = 0) -> Ranks
 
 def _models_around(frame: FrameType) -> dict[str, Any]:
     """The modules that the code of `frame` names."""
-    from ipydevice.ranks import here
+    from ipydevice.ranks.modules import models_in
 
     try:
-        return here.models_in({**frame.f_globals, **frame.f_locals})
+        return models_in({**frame.f_globals, **frame.f_locals})
     finally:
         callsite.forget_locals(frame)
 

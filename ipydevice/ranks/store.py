@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from ipydevice.ranks import here
+from ipydevice.ranks import here, modules
 from ipydevice.ranks.across import compared
 from ipydevice.ranks.report import Missing, RankRow, RanksReport
 
@@ -98,7 +98,7 @@ def _key(rank: int, call: int, what: str = "row") -> str:
 
 def _write(store: Any, call: int, row: RankRow, models: Mapping[str, Any]) -> None:
     if models:
-        told = json.dumps(here.parameters_of(models)).encode()  # a tenth of it when packed: names repeat themselves
+        told = json.dumps(modules.parameters_of(models)).encode()  # a tenth of it when packed: names repeat themselves
         store.set(_key(row.rank, call, "parameters"), zlib.compress(told))
     store.set(_key(row.rank, call), json.dumps(row.to_dict()))
     for what in ("row", "parameters") if call > 2 else ():  # the call before this one stays, for ranks that go missing

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import ipydevice
-from ipydevice.ranks import across, alone, files, here, table
+from ipydevice.ranks import across, alone, files, here, modules, table
 from ipydevice.ranks.report import CardMemory, Missing, RankRow, RanksReport
 from ipydevice.virtual import virtual_gpus
 
@@ -120,9 +120,9 @@ def test_rows_survive_their_way() -> None:
 def test_models_of_a_workspace() -> None:
     inner = nn.Linear(2, 2)
     outer = nn.Sequential(inner)
-    assert list(here.models_in({"inner": inner, "outer": outer, "_": outer, "n": 3})) == ["outer"]
+    assert list(modules.models_in({"inner": inner, "outer": outer, "_": outer, "n": 3})) == ["outer"]
     parallel = nn.DataParallel(outer)
-    assert list(here.models_in({"outer": outer, "parallel": parallel, "loss": nn.MSELoss()})) == ["parallel"]
+    assert list(modules.models_in({"outer": outer, "parallel": parallel, "loss": nn.MSELoss()})) == ["parallel"]
 
 
 def test_nothing_of_the_users_runs() -> None:
@@ -137,9 +137,12 @@ def test_nothing_of_the_users_runs() -> None:
 
     own = nn.Linear(2, 2)
     own.__class__ = Own
-    row = here.row(here.models_in({"own": own, "outer": wrapped(own, [0])}))
+    row = here.row(modules.models_in({"own": own, "outer": wrapped(own, [0])}))
     assert row.models[0].devices == {"cpu": 24}
-    assert here.parameters_of({"own": own}) == {"own.weight": "float32[2, 2] trained", "own.bias": "float32[2] trained"}
+    assert modules.parameters_of({"own": own}) == {
+        "own.weight": "float32[2, 2] trained",
+        "own.bias": "float32[2] trained",
+    }
 
 
 def rows(count: int, **facts: Any) -> list[RankRow]:
