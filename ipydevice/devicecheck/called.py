@@ -22,6 +22,7 @@ from ipydevice.listing import odd
 from ipydevice.listing.methods import reads_unmoved
 from ipydevice.placement.kinds import attributes
 
+LOOKS = 500  # a look takes half a millisecond, and a loop may make a module in each round: nn.Softmax(1)(x)
 _MOST = 100_000  # modules in one; registered twice they count twice
 
 
@@ -38,6 +39,7 @@ class CalledModules:
         self._sources = sources
         self._namespace = namespace
         self._seen: set[int] = set()
+        self._left = LOOKS
         self._replaced = Replaced(torch.nn.Module, "__call__", self._call)
 
     def _call(self, replaced: Replaced) -> Any:
@@ -62,6 +64,9 @@ class CalledModules:
     def _look(self, module: Any, caller: FrameType) -> None:
         if nesting.innermost() is None:  # another task's, or the code that a checked generator has yielded to
             return
+        self._left -= 1
+        if self._left == 0:
+            self._replaced.close()
         with placement.quiet():
             self._seen.update(map(id, _with_all_inside(module)))
             try:
