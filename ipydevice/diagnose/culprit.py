@@ -9,6 +9,7 @@ call is.  Then it is followed outwards to the user's own name for it (`climb`).
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field, replace
 from types import MethodType
 from typing import Any
@@ -66,7 +67,7 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice:
         _choose_only_side(choice, sides, mismatch)
     if choice.stray is not None:
         choice.role = choice.stray.role
-        choice.stray = climb.outwards(choice.stray, frames, tracer)
+        choice.stray = climb.outwards(choice.stray, frames, tracer, to_its_source=not choice.host_required)
         choice.chain = _chain(choice.stray, tracer)
     return choice
 
@@ -117,6 +118,14 @@ def _argument_returned(returned: ast.expr, call: ast.Call, function: FunctionNod
 
 def _chain(stray: Candidate, tracer: Tracer) -> list[Step]:
     """Where the stray came from: for a member of an object where it was put there, else how the object was made."""
+    key = re.search(r"\.keywords\['(\w+)'\]$", stray.member)
+    if key is not None:
+        given = tracer.keyword_of_partial(key.group(1))
+        if given is not None:
+            return [
+                Step("closure", *given),
+                *tracer.trace(Site(given[0].source, given[1], given[0].frame), stray.device),
+            ]
     if stray.member and stray.known and stray.via not in ("parameter", "buffer"):
         chain = holders.along(stray.root, "", stray.member)
         at = next((i for i in range(len(chain) - 2, -1, -1) if not holders.is_container(chain[i].value)), None)

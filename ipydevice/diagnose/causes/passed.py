@@ -129,7 +129,7 @@ def closure(facts: Facts) -> str | None:
 
 def hardcoded(facts: Facts) -> str | None:
     """The device it is on stands in the code as a constant, against the one that the others have."""
-    for call, site in facts.calls():
+    for call, site in facts.calls_on_the_way():
         scope = facts.tracer.scope(site)
         moved = moved_to(call, scope)
         if moved is not None and moved == facts.device:
