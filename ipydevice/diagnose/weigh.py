@@ -189,7 +189,11 @@ def names_its_card(text: str, chain: list[Step], tracer: Tracer) -> bool:
     root = text.split(".")[0].split("[")[0]
     names = [text, root, *(expr.id for expr in exprs if isinstance(expr, ast.Name))]  # `for block in blocks`
     moved = next((site for site in map(tracer.last_move, names) if site is not None), None)
-    if moved is not None and isinstance(moved.node, ast.Call) and not (chain and tracer.is_later(chain[0].site, moved)):
+    if (
+        moved is not None
+        and isinstance(moved.node, ast.Call)
+        and not (chain and tracer.is_later(chain[-1].site, moved))
+    ):
         calls.append(moved.node)
     moves = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda", "xpu")]
     return bool(moves) and is_literal_device(moves[-1])
