@@ -209,7 +209,7 @@ def _choose_for_host(choice: Choice, mismatch: Mismatch, below: Frame | None) ->
         fitting = [c for c in away if c.known and (placement.dtype_of(c.value) or "").startswith("int")] or away[1:]
     found = (fitting or away)[0]
     if found.within is not None:
-        found = replace(found, node=found.within, known=False, value=None, result=True, within=None)
+        found = replace(found, node=found.within, member="", known=False, value=None, result=True, within=None)
     choice.stray = found
     choice.host_required = True
     choice.margin = 10.0

@@ -44,7 +44,7 @@ def weight(
         if _is_on_named_card(candidate, tracer):
             return 4.0, [f"the code puts {name} on {device}, a card that it names as a constant"]
         return -4.0, []  # parameters are at home and activations travel
-    if mismatch.family == "indexing" and candidate.role == "value" and not _is_moved_afterwards(candidate):
+    if mismatch.family == "indexing" and candidate.role == "value" and not _belongs_there(candidate, tracer):
         return points + 3.5, [f"{name} is on {device}, and what it gives is used on the device of the index"]
     if mismatch.family == "indexing" and candidate.role == "index":
         return points + 3.0, [f"{name} is the index, on {device}; {_BY_RULE}"]
@@ -173,6 +173,11 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
                     return 1.5
                 return -1.0 if moved == HOST and where.source.function(call) is not home else -2.0  # laid aside there
             if call_name(call, scope) in FACTORIES:
+                if keyword(call, "device") is None and candidate.device != HOST:
+                    facts.append(
+                        f"{where.source.segment(call)} names no device: the default device is {candidate.device}"
+                    )
+                    return 3.0
                 if keyword(call, "device") is None:
                     facts.append(f"{candidate.expression} is made by {where.source.segment(call)} without a device")
                     return 2.0 if where.source.function(call) is not None else 0.5
@@ -197,6 +202,24 @@ def names_its_card(text: str, chain: list[Step], tracer: Tracer) -> bool:
         calls.append(moved.node)
     moves = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda", "xpu")]
     return bool(moves) and is_literal_device(moves[-1])
+
+
+def _belongs_there(candidate: Candidate, tracer: Tracer) -> bool:
+    """Whether a table is kept on its device by design: what is selected is moved next, or what is filled in before."""
+    return _is_moved_afterwards(candidate) or _is_filled_by_moves(candidate, tracer)
+
+
+def _is_filled_by_moves(candidate: Candidate, tracer: Tracer) -> bool:
+    """``bank[i:j] = encoder(x).cpu()``"""
+    name = candidate.node.id if isinstance(candidate.node, ast.Name) else None
+    for source in tracer.sources.all_cells() if name is not None else []:
+        for node in ast.walk(source.tree):
+            match node:
+                case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=filled))], value=given) if filled == name:
+                    calls = (part for part in ast.walk(given) if isinstance(part, ast.Call))
+                    if any(moved_to(call, tracer.workspace) == candidate.device for call in calls):
+                        return True
+    return False
 
 
 def _is_moved_afterwards(candidate: Candidate) -> bool:
