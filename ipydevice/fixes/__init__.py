@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from ipydevice.diagnose.finding import Finding
 from ipydevice.diagnosis import Fix
 from ipydevice.fixes.apply import apply
-from ipydevice.fixes.by_cause import BY_CAUSE, anything
+from ipydevice.fixes.by_cause import BY_CAUSE, WHATEVER, anything
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.guards import guard
 
@@ -41,7 +41,7 @@ def propose(finding: Finding) -> list[Fix]:
 
 
 def _fixes(ctx: Context) -> Iterator[Fix]:
-    repairs = list(BY_CAUSE.get(ctx.finding.cause, ()))
+    repairs = [*WHATEVER, *BY_CAUSE.get(ctx.finding.cause, ())]
     if ctx.finding.cause not in _NO_MOVE:
         repairs.append(anything)
     for repair in repairs:

@@ -18,6 +18,7 @@ from ipydevice.fixes import (
     literals,
     meta,
     modules,
+    movers,
     moves,
     optimizers,
     origins,
@@ -187,6 +188,9 @@ def anything(ctx: Context) -> Iterator[Proposal]:
         yield from _one(uses.where_used(ctx))
         yield from _one(uses.at_the_failing_line(ctx))
 
+
+# Told by facts alone, before what the cause suggests.
+WHATEVER: tuple[Repairs, ...] = (movers.helpers,)
 
 BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "input_not_moved": (left_behind, batches.whole_batch),

@@ -16,6 +16,7 @@ from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Finding, Site, Step, Stray
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Edit, Fix
+from ipydevice.fixes import sound
 from ipydevice.fixes.device_expr import device_expression, is_literal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import own_nodes
@@ -98,7 +99,7 @@ class Context:
     def fixes(self, proposal: Proposal) -> list[Fix]:
         """The fix, and its live sibling where a re-run would lose work."""
         edits = [draft.edit for draft in proposal.drafts]
-        if any(edit is None for edit in edits):
+        if any(edit is None for edit in edits) or not all(sound.is_sound(self, draft) for draft in proposal.drafts):
             return []
         made = [edit for edit in edits if edit is not None]
         if not made:

@@ -104,22 +104,23 @@ def discarded(ctx: Context) -> Iterator[Proposal]:
         candidates = [statement] if isinstance(statement, ast.Expr) else []
         candidates += [s for s in ast.walk(statement) if isinstance(s, ast.Expr)]
         for candidate in candidates:
-            kept = _kept(ctx, site, candidate)
-            if kept is not None:
-                yield kept
+            found = kept(ctx, site, candidate)
+            if found is not None:
+                yield found
                 return
     # The chain may end at a line beside it: look through the functions on the way.
     for site in _texts(ctx):
         area = site.source.function(site.node) or site.source.tree
         for node in ast.walk(area):
             if isinstance(node, ast.Expr):
-                kept = _kept(ctx, Site(site.source, node, site.frame), node)
-                if kept is not None:
-                    yield kept
+                found = kept(ctx, Site(site.source, node, site.frame), node)
+                if found is not None:
+                    yield found
                     return
 
 
-def _kept(ctx: Context, site: Site, statement: ast.AST) -> Proposal | None:
+def kept(ctx: Context, site: Site, statement: ast.AST) -> Proposal | None:
+    """A move that is a statement of its own, with its result assigned to what it moves."""
     if not isinstance(statement, ast.Expr):
         return None
     call, source = statement.value, site.source
