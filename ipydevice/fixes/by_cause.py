@@ -14,6 +14,7 @@ from ipydevice.fixes import (
     datasets,
     derived,
     host,
+    late,
     layers,
     literals,
     meta,
@@ -21,9 +22,13 @@ from ipydevice.fixes import (
     movers,
     moves,
     optimizers,
+    ordinals,
     origins,
     replicas,
+    resets,
     seams,
+    shards,
+    siblings,
     states,
     uses,
 )
@@ -190,7 +195,7 @@ def anything(ctx: Context) -> Iterator[Proposal]:
 
 
 # Told by facts alone, before what the cause suggests.
-WHATEVER: tuple[Repairs, ...] = (movers.helpers,)
+WHATEVER: tuple[Repairs, ...] = (movers.helpers, siblings.forgotten_part, resets.put_back, late.late)
 
 BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "input_not_moved": (left_behind, batches.whole_batch),
@@ -223,10 +228,10 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "model_split_multi_gpu": (taken_from_elsewhere,),
     "closure_constant": (constant, left_behind),
     "traced_constant": (fresh_tensor,),
-    "meta_not_materialized": (meta.not_materialized,),
+    "meta_not_materialized": (meta.not_materialized, shards.missing_shards),
     "stray_in_collection": (in_collection, left_behind),
     "library_returns_cpu": (taken_from_elsewhere,),
     "dp_replica_state": (replicas.kept_on_the_first_card, taken_from_elsewhere),
-    "no_accelerator": (absent.no_accelerator,),
+    "no_accelerator": (absent.no_accelerator, ordinals.existing_card),
     "unknown": (left_behind,),
 }

@@ -62,9 +62,9 @@ def frame_at(ctx: Context, source: Source, node: ast.AST) -> FrameType | None:
     sites += [site for site in (finding.start, finding.stray.site if finding.stray is not None else None) if site]
     around = next(iter(ctx.work.functions(source, node)), None)
     for site in sites:
-        if site.source is source and site.frame is not None:
-            if next(iter(ctx.work.functions(source, site.node)), None) is around:
-                return site.frame
+        own = site.source is source and site.frame is not None
+        if own and next(iter(ctx.work.functions(source, site.node)), None) is around:
+            return site.frame
     return None
 
 
@@ -108,8 +108,13 @@ def _works(ctx: Context, site: Site, code: str) -> bool:
         tree = ast.parse(code.lstrip())
     except SyntaxError:
         return True  # no statement of its own: the draft checks the whole
-    own = {n.id for node in ast.walk(tree) if isinstance(node, ast.comprehension) for n in ast.walk(node.target)
-           if isinstance(n, ast.Name)}
+    own = {
+        n.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.comprehension)
+        for n in ast.walk(node.target)
+        if isinstance(n, ast.Name)
+    }
     own |= {n for node in tree.body if hasattr(node, "body") for n in bound([node])}
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
@@ -149,9 +154,7 @@ def _takes(holder: Any, target: ast.Attribute | ast.Subscript) -> bool:
 
 def is_immutable(holder: Any) -> bool:
     """A tuple, named or not, or an instance of a frozen dataclass."""
-    frozen = any(
-        getattr(space.get("__dataclass_params__"), "frozen", False) for space in class_dicts(type(holder))
-    )
+    frozen = any(getattr(space.get("__dataclass_params__"), "frozen", False) for space in class_dicts(type(holder)))
     return frozen or is_of(holder, tuple, str, int, float)
 
 
