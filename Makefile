@@ -5,12 +5,16 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 VENV := .venv
 OLDEST := .venv-oldest
+LAB40 := .venv-lab40
 BIN := $(VENV)/bin
 BUILD := build
 WORKERS ?= 2
 
 # What meets IPython and the kernel itself.
-IN_OLDEST := $(addprefix tests/test_,$(addsuffix .py,cells hook magics load explain terminal install))
+IN_OLDEST := $(addprefix tests/test_,$(addsuffix .py,cells hook magics settings load explain terminal install))
+
+# What a person clicks.
+IN_LAB40 := $(addprefix tests/browser/test_,$(addsuffix .py,panel table whole_error))
 
 # What `make test` leaves to `make test-all`.
 QUICK := not slow and not second_environment
@@ -22,7 +26,7 @@ help:
 	@echo "make demo      install, run the quickstart in a real kernel, print what a person would see"
 	@echo "make lab       the same notebook, live in JupyterLab"
 	@echo "make test      lint, types and tests, under ten minutes"
-	@echo "make test-all  also the slow tests, and the oldest supported versions"
+	@echo "make test-all  also the slow tests, the oldest supported versions, and JupyterLab 4.0"
 	@echo "make bench     speed, as ratios within one run"
 	@echo "make lint      ruff and mypy alone"
 
@@ -47,11 +51,23 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.torch
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[lab,test,dev]"
 	@touch $@ $(VENV)/.lab
 
+$(VENV)/.bench: $(VENV)/.dev
+	@echo "== The peers of the benchmarks"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+	@touch $@
+
 $(OLDEST)/.ready: tests/oldest.txt pyproject.toml
 	@echo "== The oldest supported versions in $(OLDEST)"
 	@$(PYTHON) -m venv $(OLDEST)
 	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" numpy
 	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/oldest.txt -e .
+	@touch $@
+
+$(LAB40)/.ready: tests/lab40.txt pyproject.toml
+	@echo "== JupyterLab 4.0 in $(LAB40)"
+	@$(PYTHON) -m venv $(LAB40)
+	@$(LAB40)/bin/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" numpy
+	@$(LAB40)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/lab40.txt -e .
 	@touch $@
 
 demo: $(VENV)/.lab
@@ -79,14 +95,16 @@ test: lint chromium
 	@echo "== Tests"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "$(QUICK)"
 
-test-all: lint chromium $(OLDEST)/.ready
+test-all: lint chromium $(OLDEST)/.ready $(LAB40)/.ready
 	@echo "== Tests, the slow ones too"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not second_environment"
 	@echo "== Tests with the oldest supported versions"
 	@$(OLDEST)/bin/python -m pytest $(IN_OLDEST)
+	@echo "== The tests that click, in JupyterLab 4.0 and Notebook 7.0"
+	@$(LAB40)/bin/python -m pytest $(IN_LAB40)
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.bench
 	@for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(BUILD)
+	rm -rf $(VENV) $(OLDEST) $(LAB40) $(BUILD)

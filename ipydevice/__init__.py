@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ipydevice.diagnosis import Fix as Fix
     from ipydevice.diagnosis import Inventory as Inventory
     from ipydevice.excepthooks import install as install
+    from ipydevice.ranks.debug import debug_ddp as debug_ddp
+    from ipydevice.ranks.files import write_rank_report as write_rank_report
     from ipydevice.session import explain as explain
     from ipydevice.session import inventory as inventory
     from ipydevice.toolbox.amp import amp_check as amp_check
@@ -62,6 +64,8 @@ _HOMES = {
     "nan_watch": "ipydevice.toolbox.finite",
     "to_device": "ipydevice.toolbox.moving",
     "DeviceMismatchError": "ipydevice.toolbox.troubles",
+    "debug_ddp": "ipydevice.ranks.debug",
+    "write_rank_report": "ipydevice.ranks.files",
 }
 
 __all__ = [*_HOMES, "__version__"]

@@ -12,7 +12,7 @@ import importlib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-MIME_TYPE = "application/vnd.ipydevice.v1+json"
+MIME_TYPE = "application/vnd.ipydevice.v1+json"  # docs/json.md
 
 Confidence = Literal["certain", "likely", "guess"]
 FixKind = Literal["edit", "repair", "patch", "guard"]

@@ -14,11 +14,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from ipydevice import launchers
+
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
 ThreadHook = Callable[[threading.ExceptHookArgs], Any]
-
-# torchrun's and its like (torch/distributed/elastic), SLURM's, Open MPI's.
-_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 
 class _Installed:
@@ -51,11 +50,6 @@ def uninstall() -> None:
     _Installed.hook = _Installed.thread_hook = None
 
 
-def rank() -> str | None:
-    """The rank of this process, as its launcher says it; None where there is but one process."""
-    return next((os.environ[name] for name in _RANKS if os.environ.get(name, "").isdigit()), None)
-
-
 def explain_below(exc: BaseException) -> None:
     """Write the panel of a device error to standard error; nothing for other errors.
 
@@ -69,7 +63,7 @@ def explain_below(exc: BaseException) -> None:
             raise
         text = f"ipydevice failed ({type(error).__name__}); the error above is as it was"
     if text and sys.stderr is not None:
-        mine = rank()
+        mine = launchers.rank()
         prefix = f"[rank {mine}] " if mine is not None else ""
         sys.stderr.write("\n".join(prefix + line for line in text.splitlines()) + "\n")
         sys.stderr.flush()
@@ -89,7 +83,7 @@ def _panel(exc: BaseException) -> str:
     from ipydevice import printing
 
     diagnosis = found.finish()
-    if rank() is not None and not _is_first(f"{diagnosis.failed} {diagnosis.message_id} {diagnosis.cause}"):
+    if launchers.rank() is not None and not _is_first(f"{diagnosis.failed} {diagnosis.message_id} {diagnosis.cause}"):
         return f"the same device error at {diagnosis.failed}; another rank of this machine shows it"
     return printing.panel(diagnosis, color=sys.stderr.isatty())
 

@@ -18,21 +18,27 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ipydevice.cells import CellHistory
 from ipydevice.kept import last_error
+from ipydevice.launchers import is_engine
 from ipydevice.requirements import torch_trouble
 
 if TYPE_CHECKING:
     from ipydevice.diagnosis import Diagnosis, Inventory
     from ipydevice.postmortem import PostMortem
+    from ipydevice.ranks.merged import MergedPostMortem
+
+    Started: TypeAlias = PostMortem | MergedPostMortem
     from ipydevice.report import CheckReport
 
 _HOOK = "_ipydevice_hook"  # on the shell: where its Hook stands, if there is one
 _MARK = "_ipydevice"  # on an exception: (n of the In [n] in which it was shown, number of its Diagnosis)
 Result = TypeVar("Result")
 
+# Without these a process has no device errors, neither its own nor those of engines that it commands.
+_TELLING = {"torch", "ipyparallel"}
 _OUTSIDE = 0  # the n for code that no cell runs: callbacks, threads
 
 
@@ -186,10 +192,10 @@ class Hook:
         self.last = diagnosis
         self.checked = None
 
-    def _begin(self, exc: BaseException, history: CellHistory) -> tuple[PostMortem, str | None] | None:
+    def _begin(self, exc: BaseException, history: CellHistory) -> tuple[Started, str | None] | None:
         """The started post-mortem and its headline, which now stands on the exception."""
         cell = self.history.running.number if self.history.running else _OUTSIDE
-        if "torch" not in sys.modules or exc.__dict__.get(_MARK, (None, None))[0] == cell:
+        if not _TELLING.intersection(sys.modules) or exc.__dict__.get(_MARK, (None, None))[0] == cell:
             return None
         self._attempt("hiding the frames of virtual GPUs", _cut_virtual_frames, exc)
         found = self._attempt("recognising the error", self._examine, exc, history)
@@ -207,12 +213,12 @@ class Hook:
             self._attempt("putting the headline on the error", BaseException.add_note, exc, headline)
         return found, headline
 
-    def _examine(self, exc: BaseException, history: CellHistory) -> PostMortem | None:
+    def _examine(self, exc: BaseException, history: CellHistory) -> Started | None:
         from ipydevice import postmortem
 
         return postmortem.begin(exc, history, self.shell.user_ns)
 
-    def _finish(self, found: PostMortem, headline: str | None, *, panel: bool) -> None:
+    def _finish(self, found: Started, headline: str | None, *, panel: bool) -> None:
         if panel and headline is not None and not self._shows_notes():
             print(headline, file=sys.stderr)
         requirement = torch_trouble()
@@ -225,6 +231,8 @@ class Hook:
         self.checked = None
         if self.last is None:
             return
+        if is_engine(self.shell):
+            return  # its client shows one panel for all engines
         if panel:
             self._attempt("showing the panel", _display, self.last, self._panel)
             self._panel = self.last

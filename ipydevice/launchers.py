@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 # torchrun's and its like (torch/distributed/elastic), SLURM's, Open MPI's, MPICH's and Intel MPI's.
 RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -29,3 +30,8 @@ def world_size() -> int | None:
 def _number(names: Sequence[str]) -> int | None:
     """The first of the variables that is set to a number."""
     return next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdecimal()), None)
+
+
+def is_engine(shell: Any) -> bool:
+    """Whether a shell is that of an ipyparallel engine, whose client shows what it sends."""
+    return type(getattr(shell, "kernel", None)).__module__.startswith("ipyparallel.")

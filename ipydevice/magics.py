@@ -37,6 +37,7 @@ class DeviceMagics(Magics):
     @argument("--sort", choices=_SORTS, help="the order of the rows; by default as the names were defined")
     @argument("--plain", action="store_true", help="print text, without a panel")
     @argument("--json", action="store_true", help="print JSON, for another program")
+    @argument("--ranks", action="store_true", help="a row for each process of the group or cluster, not each name")
     @argument("--virtual", metavar="N|off", help="switch N virtual GPUs on, which compute on the CPU; or off")
     @line_magic
     def devices(self, line: str) -> None:
@@ -51,6 +52,7 @@ class DeviceMagics(Magics):
             %devices --kind module --plain
             %devices model.pt
             %devices --virtual 2
+            %devices --ranks
 
         A checkpoint file is listed without being loaded. `ipydevice.inventory()` gives the same as an object.
         """
@@ -60,6 +62,10 @@ class DeviceMagics(Magics):
         if asked.virtual is not None:
             _need_torch()
             self._switch_virtual(asked.virtual)
+            return
+        if asked.ranks:
+            _need_torch()
+            self._tell_ranks(asked)
             return
         from ipydevice import checkpoint
 
@@ -76,6 +82,27 @@ class DeviceMagics(Magics):
                 self._tell(self._of_workspace(asked), asked)
         except (ValueError, OSError) as error:
             raise UsageError(str(error)) from None
+
+    def _tell_ranks(self, asked: Namespace) -> None:
+        from ipydevice import session
+        from ipydevice.ranks import debug, here
+
+        names = session.workspace(self.shell)
+        try:
+            models = debug.as_models({name: names.get(name) for name in asked.names}) or here.models_in(names)
+        except TypeError as error:
+            raise UsageError(str(error)) from None
+        report = debug.collect(models)
+        if report is None:
+            return  # rank 0 shows it
+        if asked.json:
+            print(json.dumps(report.to_dict(), indent=1))
+        elif asked.plain:
+            print(report)
+        else:
+            from IPython.display import display
+
+            display(report)
 
     def _means_a_file(self, name: str) -> bool:
         """Whether it can be no name of the workspace, nor lead to something inside one."""

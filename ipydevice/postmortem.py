@@ -20,16 +20,23 @@ if TYPE_CHECKING:
     from ipydevice.diagnose import Analysis
     from ipydevice.diagnose.finding import Finding
     from ipydevice.messages import Mismatch
+    from ipydevice.ranks.merged import MergedPostMortem
     from ipydevice.text_frames import PastedFrame
     from ipydevice.text_traceback import PastedError
 
+_OF_ENGINES = "ipyparallel.error"
 FROM_TEXT = "read from the text alone, nothing was run: devices follow from the code shown"
 
 
 def begin(
     exc: BaseException, history: CellHistory | None = None, namespace: dict[str, Any] | None = None
-) -> PostMortem | None:
+) -> PostMortem | MergedPostMortem | None:
     """Start on an exception; None when it is no device error."""
+    if type(exc).__module__ == _OF_ENGINES:
+        from ipydevice.ranks import merged
+
+        return merged.begin(exc, history or CellHistory(), namespace or {})
+
     from ipydevice import messages
 
     found = messages.find(exc)

@@ -27,20 +27,28 @@ class Terminal:
         self._child = pexpect.spawn(
             sys.executable,
             ["-m", "IPython", "--no-banner", "--no-confirm-exit", *options],
-            env={"PYTHONPATH": str(ROOT), "HOME": str(home), "TERM": "xterm-256color", "PATH": "/usr/bin:/bin"},
+            env={
+                "PYTHONPATH": str(ROOT),
+                "HOME": str(home),
+                "TERM": "xterm-256color",
+                "PATH": "/usr/bin:/bin",
+                "PROMPT_TOOLKIT_NO_CPR": "1",  # nobody is here to tell where the cursor stands
+            },
             encoding="utf-8",
             dimensions=(60, 100),
             timeout=TIMEOUT,
         )
+        self._enter = "\n" if "--simple-prompt" in options else "\r"
         self._wait(1)
 
     def _wait(self, number: int) -> str:
-        self._child.expect_exact(f"In [{number}]: ")
+        colour = r"(?:\x1b\[[\d;]*m)*"
+        self._child.expect(rf"In \[{colour}{number}{colour}\]: ")
         return ESCAPES.sub("", self._child.before)
 
     def enter(self, line: str, number: int) -> str:
         """Type a line, wait for prompt `number`, and return what came between."""
-        self._child.sendline(line)
+        self._child.send(line + self._enter)
         return self._wait(number)
 
     def close(self) -> None:
@@ -70,3 +78,18 @@ def test_the_panel_fits_the_terminal(terminal: Terminal) -> None:
     terminal.enter(SETUP, 3)
     panel = terminal.enter("first + second", 4).partition("✗")[2]
     assert max(len(line.rstrip()) for line in panel.splitlines()) <= 100
+
+
+def test_a_fix_stands_at_the_next_prompt_and_enter_runs_it(tmp_path: Path) -> None:
+    """prompt_toolkit takes what `%devicefix` offers as the text to start from."""
+    opened = Terminal(home=tmp_path)
+    try:
+        opened.enter("%load_ext ipydevice", 2)
+        opened.enter(SETUP, 3)
+        opened.enter("first + second", 4)
+        opened.enter("%devicefix 2", 5)
+        said = opened.enter("", 6)
+        assert "Out[5]" in said
+        assert "device='cuda:0'" in said
+    finally:
+        opened.close()

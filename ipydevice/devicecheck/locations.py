@@ -10,6 +10,7 @@ import warnings
 from typing import Any, TextIO
 
 from ipydevice.devicecheck import callsite, mode
+from ipydevice.diagnose.frames import OWN_FOLDER
 
 
 class WarningPlaces:
@@ -28,7 +29,7 @@ class WarningPlaces:
             file: TextIO | None = None,
             line: str | None = None,
         ) -> None:
-            if filename.startswith(callsite.OWN_ROOM):
+            if filename.startswith(OWN_FOLDER):
                 frame = callsite.nearest(sys._getframe(1))
                 if frame is not None:
                     filename, lineno = frame.f_code.co_filename, frame.f_lineno

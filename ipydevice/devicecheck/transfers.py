@@ -168,6 +168,15 @@ _LIBRARIES = (
 )
 
 
+_AS_NUMBER = "its value is read on the host each time: keep it as a Python number"
+_WITHOUT_CHECKS = {
+    **{f"linalg.{name}()": f"linalg.{name}_ex() does the same without waiting" for name in (
+        "cholesky", "inv", "ldl_factor", "lu_factor", "solve",
+    )},
+    "multinomial()": "its checks wait: (p / torch.empty_like(p).exponential_()).argmax(-1) draws one without",
+}  # fmt: skip
+
+
 def _advice(site: _Site) -> str:
     """What saves it, for something that a loop repeats."""
     kind, origin, target = site.facts
@@ -179,6 +188,8 @@ def _advice(site: _Site) -> str:
     if call == "indexing" or (call == "assignment" and kind == "sync"):
         if kind == "copy":
             return f"make the index on {target}"
+        if site.shape == ():
+            return _AS_NUMBER
         return "counting a mask makes the host wait: torch.where() keeps the work on the device"
     if kind == "copy" and site.count > 1 and site.same:
         return "the same tensor each time: move it once, before the loop"
@@ -198,4 +209,8 @@ def _advice(site: _Site) -> str:
         return "the host waits to decide: test every n-th step, or use torch.where()"
     if call == "print()":
         return "print every n-th step"
+    if call in ("torch.arange()", "torch.linspace()", "torch.full()"):
+        return _AS_NUMBER
+    if call.startswith("linalg.") or call == "multinomial()":
+        return _WITHOUT_CHECKS.get(call, "")
     return "its size depends on values, so the host waits: a mask or torch.where() keeps the work on the device"

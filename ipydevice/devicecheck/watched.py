@@ -110,7 +110,30 @@ def _one_hot(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Fact
     return _counted(args, kwargs, result) if told == -1 else None
 
 
-_PLAIN_INDICES = (int, slice, type(None), type(...), str, bool)
+def _drawn(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Facts | None:
+    """ATen/native/Distributions.cpp, `multinomial_out`: what is drawn from is checked first, but for many with
+    replacement."""
+    count = kwargs.get("num_samples", args[1] if len(args) > 1 else None)
+    replacement = kwargs.get("replacement", args[2] if len(args) > 2 else False)
+    return None if replacement and count != 1 else _counted(args, kwargs, result)
+
+
+def _sparse(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Facts | None:
+    """The largest index is read where no size is given, and all where they are to be checked."""
+    told = kwargs.get("size") is not None or len(args) > 2
+    return None if told and not kwargs.get("check_invariants") else _counted(args, kwargs, result)
+
+
+def _scalar(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Facts | None:
+    """``torch.arange(n)`` and ``torch.full(size, value)`` of a tensor read its number."""
+    for part in tensors_of([args, kwargs]):
+        where = _on_device(part)
+        if where is not None:
+            return Facts("sync", where, "cpu", part, placement.bytes_of(part))
+    return None
+
+
+_PLAIN_INDICES = (int, type(None), type(...), str, bool)
 
 
 def _indexed(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Facts | None:
@@ -121,6 +144,10 @@ def _indexed(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Fact
     where = _on_device(args[0] if placement.is_tensor(args[0]) else None)
     if where is None:
         return None
+    if type(index) is slice or type(index) is tuple:
+        bound = _bound(index)
+        if bound is not None:
+            return Facts("sync", where, "cpu", bound, placement.bytes_of(bound))
     for part in tensors_of(index):
         mask = part.dtype in (torch.bool, torch.uint8)
         number = part.dim() == 0 and not mask
@@ -129,6 +156,16 @@ def _indexed(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Fact
                 return Facts("copy", "cpu", where, part, placement.bytes_of(part))
         elif mask or number:
             return Facts("sync", where, "cpu", part, 8)
+    return None
+
+
+def _bound(index: Any) -> torch.Tensor | None:
+    """A tensor on an accelerator as the bound of a slice: ``x[:n]``."""
+    for part in index if type(index) is tuple else (index,):
+        if type(part) is slice:
+            for bound in (part.start, part.stop, part.step):
+                if placement.is_tensor(bound) and _on_device(bound) is not None:
+                    return bound
     return None
 
 
@@ -171,10 +208,18 @@ _FUNCTIONS: dict[str, Watched] = {
     **{name: Watched(f"{name}()", _counted) for name in _COUNTING},
     "where": Watched("where()", _where),
     "repeat_interleave": Watched("repeat_interleave()", _repeated),
+    "multinomial": Watched("multinomial()", _drawn, draws=True),
+    "sparse_coo_tensor": Watched("sparse_coo_tensor()", _sparse),
+    "arange": Watched("torch.arange()", _scalar),
+    "linspace": Watched("torch.linspace()", _scalar),
+    "full": Watched("torch.full()", _scalar),
     "tensor": Watched("torch.tensor()", _made, explicit=True),
     "as_tensor": Watched("torch.as_tensor()", _made, explicit=True),
     "asarray": Watched("torch.asarray()", _made, explicit=True),
 }
+# "When inputs are on a CUDA device, this function synchronizes that device with the CPU" (docs of torch.linalg).
+_SOLVING = ("cholesky", "cond", "eig", "eigh", "eigvals", "eigvalsh", "inv", "ldl_factor", "lu_factor", "matrix_rank",
+            "pinv", "solve", "svd", "svdvals")  # fmt: skip
 # A composite in Python that names one of these may have drawn numbers when it fails.
 _DRAWING = ("dropout", "rand", "bernoulli", "multinomial", "normal", "exponential", "uniform", "sdp", "dot_product")
 
@@ -195,6 +240,8 @@ def table() -> dict[Any, Watched]:
         for owner in (torch, torch.Tensor):
             if hasattr(owner, name):
                 found[getattr(owner, name)] = watched
+    for name in _SOLVING:
+        found[getattr(torch.linalg, name)] = Watched(f"linalg.{name}()", _counted)
     found[functional.one_hot] = Watched("one_hot()", _one_hot)
     return found
 

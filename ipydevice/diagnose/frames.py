@@ -154,7 +154,7 @@ def _library_folders() -> tuple[str, ...]:
 
 @cache
 def is_library(file: str) -> bool:
-    """Whether code of this file name is installed, not the user's own."""
-    if file.startswith("<frozen "):
+    """Whether code of this file name is installed or ours, not the user's own."""
+    if file.startswith(("<frozen ", OWN_FOLDER)):
         return True
     return file.startswith(_library_folders())

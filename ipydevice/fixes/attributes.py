@@ -31,7 +31,9 @@ def plain_attribute(ctx: Context) -> Iterator[Proposal]:
             if buffer is not None:
                 yield buffer
         else:
-            for whole in (built_on_device(ctx), move_object(ctx, owner)):
+            ways = [built_on_device(ctx), move_object(ctx, owner)]
+            # A class of the notebook may compute on what it is given: what it keeps is less than that.
+            for whole in ways if classes.class_node(ctx, owner) is None else ways[::-1]:
                 if whole is not None:
                     yield whole
     yield from at_use(ctx)

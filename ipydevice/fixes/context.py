@@ -111,7 +111,8 @@ class Context:
         edit = self._edit(proposal, made, plan)
         if plan.loses_work:
             self.costly.append(edit)
-        if proposal.live is None or self._built_anew(proposal.live):
+        only_failed = plan.cells == [self.work.failed]
+        if proposal.live is None or only_failed or self._built_anew(proposal.live):
             return [edit]
         if plan.loses_work:
             gentle = self.rerunner.only_failed()

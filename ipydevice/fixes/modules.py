@@ -23,7 +23,7 @@ from ipydevice.fixes.workspace import outermost_loop
 def module_left_behind(ctx: Context) -> Iterator[Proposal]:
     """``.to(device)`` where the module is constructed; a line above its use where that would not last."""
     above = above_the_use(ctx)
-    if above is not None and _is_sent_home(ctx):
+    if above is not None and (_is_sent_home(ctx) or _worked_before(ctx)):
         yield above
         return
     steps = [*bindings.of_module(ctx)]
@@ -58,6 +58,30 @@ def _is_sent_home(ctx: Context) -> bool:
                     parameter = definition.args.args[given.index(name)].arg
                     if _moves(definition, parameter):
                         return True
+    return False
+
+
+def _worked_before(ctx: Context) -> bool:
+    """Did an earlier cell call the module with tensors that are still where the module is?
+
+    Moved where it is made, it would fail there when the notebook runs from the top.
+    """
+    stray = ctx.stray
+    if stray is None:
+        return False
+    wanted = stray.value if placement.is_module(stray.value) else stray.owner
+    for cell in ctx.work.order:
+        if cell is ctx.work.failed or cell.success is False:
+            continue
+        source = classes.cell_source(ctx, cell)
+        for call in ctx.work.effects(cell).nodes:
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+                continue
+            if ctx.finding.namespace.get(call.func.id) is not wanted or wanted is None:
+                continue
+            given = (ctx.value(Site(source, arg)) for arg in call.args if isinstance(arg, (ast.Name, ast.Attribute)))
+            if any(placement.is_tensor(live) and placement.device_of(live) == stray.device for live in given):
+                return True
     return False
 
 

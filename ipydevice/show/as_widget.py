@@ -22,6 +22,7 @@ from ipydevice.show.tree import Entry, Panel, Table
 
 # anywidget loads one module from a blob, where relative imports lead nowhere: so the files are joined.
 _SCRIPTS = ("notebook.js", "table.js", "panel.js")
+_COMMENT = ("//", "/**", "*")  # how a line of a comment begins in them
 
 # ipywidgets keeps every widget for ever. Beyond this many the oldest closes, and its static twin returns.
 LIVE_AT_MOST = 50
@@ -59,11 +60,13 @@ def panel_class() -> type[Any]:
 
 
 def script() -> str:
-    return "\n".join(map(as_html.asset, _SCRIPTS))
+    """The joined files without comments and indentation: nbclient saves it with every widget."""
+    lines = (line.strip() for name in _SCRIPTS for line in as_html.asset(name).splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith(_COMMENT))
 
 
 def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> bytes:
-    """All that the page needs but the rows of the tables, as JSON in UTF-8."""
+    """All that the page needs but the rows of the tables, as deflated JSON."""
     tables = [block for block in panel.blocks if isinstance(block, Table)]
     plain: dict[str, Any] = {
         "uid": uid,
@@ -91,20 +94,19 @@ def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> b
         plain |= {"html": as_html.body(panel), "tables": []}
         plain["failed"] = {"cell": view.cell, "cell_id": view.cell_id, "source": view.cell_source}
         plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
-    return _json(plain)
+    return _deflated(plain)
 
 
 def rows(panel: Panel) -> bytes:
-    """The rows of all tables, deflated: the page reads them when a table is first looked at.
-
-    They are most of what a widget weighs, in the kernel, on the wire, and in a file saved with its widgets.
-    """
+    """The rows of all tables, as deflated JSON: the page reads them when a table is first looked at."""
     tables = [list(map(_row, block.entries)) for block in panel.blocks if isinstance(block, Table)]
-    return zlib.compress(_json(tables), 4)  # higher levels take three times as long and save a tenth
+    return _deflated(tables)
 
 
-def _json(plain: Any) -> bytes:
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+def _deflated(plain: Any) -> bytes:
+    """JSON in UTF-8, a tenth of its size: it stays in the kernel, and in a file that is saved with its widgets."""
+    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    return zlib.compress(text.encode("utf-8", "replace"), 4)  # higher levels take three times as long for little
 
 
 def _answer(widget: Any, content: dict[str, Any], _buffers: Any) -> None:

@@ -16,7 +16,7 @@ def visible(text: str) -> str:
     A terminal would obey escape sequences in a variable's name or a path, and bidirectional
     overrides make code look like other code (CVE-2021-42574).
     """
-    return _SUSPECT.sub(_spell, text)
+    return text if text.isascii() and text.isprintable() else _SUSPECT.sub(_spell, text)
 
 
 def _spell(match: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ipydevice.diagnosis import MIME_TYPE, Diagnosis, Inventory
+from ipydevice.launchers import is_engine
 from ipydevice.report import CheckReport
 from ipydevice.show import as_html, as_text, wishes
 from ipydevice.show.tree import Panel
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ipydevice")
 
-# Rows repeated in the JSON beside the panel: nbformat writes one value a line, 300 rows would take 90 kB.
-JSON_ROWS = 30
+# Rows repeated in the JSON beside the panel: nbformat writes one value a line, 300 rows would take 120 kB.
+JSON_ROWS = 12
+_TYPES = {Diagnosis: "diagnosis", Inventory: "inventory", CheckReport: "check"}
 _ASCII = str.maketrans({"✗": "x", "▸": ">", "─": "-", "│": "|", "·": "*", "…": "~", "█": "#", "░": ".", "⏎": " "})
 
 
@@ -56,21 +58,27 @@ def bundle(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) ->
 
 
 def _machine(view: Diagnosis | Inventory | CheckReport) -> dict[str, Any]:
+    """As docs/json.md promises it."""
     if isinstance(view, Diagnosis):
         left = max(0, len(view.placements) - JSON_ROWS)
         view = replace(view, placements=view.placements[:JSON_ROWS], placements_left=view.placements_left + left)
     elif isinstance(view, Inventory):
         left = max(0, len(view.rows) - JSON_ROWS)
         view = replace(view, rows=view.rows[:JSON_ROWS], left=view.left + left)
-    text = json.dumps(view.to_dict(), ensure_ascii=False)
+    text = json.dumps({"type": _TYPES[type(view)], **view.to_dict()}, ensure_ascii=False)
     # A lone surrogate in a name cannot be sent: the kernel's JSON is UTF-8.
     plain: dict[str, Any] = json.loads(text.encode("utf-8", "replace"))
     return plain
 
 
 def takes_widgets() -> bool:
-    """Kaggle's page is a fixed build that can't load anywidget (Kaggle/docker-python issue 1190)."""
-    return "KAGGLE_KERNEL_RUN_TYPE" not in os.environ
+    """Whether the page, and all between it and us, can take a widget.
+
+    Kaggle's page is a fixed build that can't load anywidget (Kaggle/docker-python issue 1190). From an ipyparallel
+    engine a widget's messages stop all output of its client in a terminal (ipyparallel 9.2, client.py: it reads
+    ``ip.kernel``).
+    """
+    return "KAGGLE_KERNEL_RUN_TYPE" not in os.environ and not is_engine(_shell())
 
 
 def _live(

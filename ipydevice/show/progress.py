@@ -43,16 +43,18 @@ class Progress:
         self._thread.join(timeout=EVERY)
         if self._shown:
             self._publish("", "")
+            self._shown = False
 
     def _tell(self) -> None:
         wait = SHORT if self._in_notebook else PATIENCE
         while not self._over.wait(wait):
-            line = f"{self._line()} ({quantities.duration(time.monotonic() - self._began)})"
+            taken = time.monotonic() - self._began
+            line = f"{self._line()} ({quantities.duration(taken)})"
             if self._in_notebook:
                 wait = EVERY
                 self._publish(line, f'<small style="opacity:.7">{html.escape(line)}</small>')
             else:
-                wait = time.monotonic() - self._began
+                wait = taken
                 print(f"ipydevice: {line}", file=sys.stderr, flush=True)
 
     def _publish(self, text: str, page: str) -> None:

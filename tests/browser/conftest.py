@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import nbformat
@@ -46,7 +46,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class Jupyter:
     """JupyterLab or Notebook on a free loopback port, isolated from the settings of whoever runs this."""
 
-    def __init__(self, folder: Path, app: str = "lab", *, labextension: bool = True) -> None:
+    def __init__(
+        self, folder: Path, app: str = "lab", *, labextension: bool = True, options: Sequence[str] = ()
+    ) -> None:
         self.app = app
         self.root = folder / "root"
         self.token = secrets.token_hex(16)
@@ -90,6 +92,7 @@ class Jupyter:
                         "--ServerApp.port_retries=0",
                         f"--IdentityProvider.token={self.token}",
                         f"--ServerApp.root_dir={self.root}",
+                        *options,
                     ],
                     env=env,
                     stdin=subprocess.DEVNULL,

@@ -87,6 +87,11 @@ def many(count: int = 10_000) -> None:
     show.display(Inventory(tuple(rows), {"cuda:0": 3 * 2**30, "cpu": 2**20}))
 
 
+def few(count: int) -> None:
+    rows = tuple(Row(f"x{i}", "tensor", "cpu", shape=(), dtype="float32", bytes=4) for i in range(count))
+    show.display(Inventory(rows, {"cpu": 4 * count} if count else {}))
+
+
 HOSTILE = "<img src=x onerror='hacked=1'><script>hacked=1</script>\x1b[2J\u202e\"'&"
 
 

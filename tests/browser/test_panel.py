@@ -95,7 +95,7 @@ def test_the_fix_stays_in_its_own_notebook(open_notebook, jupyter):
     ).first.dblclick()
     other = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
     expect(other.locator(".jp-Cell")).to_have_count(4)
-    page.evaluate("document.querySelector('.ipydevice-live button.ipd-main + button').click()")
+    page.evaluate("document.querySelector('.ipydevice-live button[aria-label^=insert]').click()")
     page.get_by_role("tab", name="test_the_fix_stays").click()
     expect(notebook.cells).to_have_count(5)
     page.get_by_role("tab", name="other.ipynb").click()

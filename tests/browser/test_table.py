@@ -61,6 +61,30 @@ def test_ten_thousand_rows_by_keyboard(open_notebook):
     expect(notebook.page.locator(".jp-mod-dirty")).to_have_count(0)
 
 
+def test_a_hundred_thousand_rows(open_notebook):
+    _, live = shown(open_notebook, "panels.many(100_000)")
+    grid = live.get_by_role("treegrid")
+    rows = grid.locator("[data-k]")
+    expect(rows.first).to_contain_text("model")
+    rows.first.click()
+    live.get_by_role("button", name="unfold all").click()
+    expect(grid).to_have_attribute("aria-rowcount", "100002")  # with the head and the model itself
+    assert rows.count() < 60
+    rows.nth(2).press("End")
+    expect(grid.locator("[data-k]:focus")).to_contain_text("model.layer9999.p8")
+    live.get_by_role("searchbox").fill("layer9999.p7")
+    expect(grid.locator("[data-k]").last).to_contain_text("model.layer9999.p7")
+    expect(live.get_by_role("status").first).to_have_text("1 name")
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "no tensor, module or optimizer"), (1, "1 name with a device")])
+def test_none_or_one(open_notebook, count, said):
+    _, live = shown(open_notebook, f"panels.few({count})")
+    expect(live).to_contain_text(said)
+    expect(live.get_by_role("treegrid")).to_have_count(count)
+    expect(live.locator("[data-k]")).to_have_count(count)
+
+
 def test_hostile_names_are_text_in_the_page(open_notebook):
     notebook, live = shown(open_notebook, "panels.hostile()")
     live.locator(".ipd-table > summary").click()

@@ -46,7 +46,7 @@ def test_the_report_is_copied(open_notebook):
 
 
 def test_the_error_is_forgotten_by_a_click(open_notebook):
-    notebook, live = failed(open_notebook)
+    _, live = failed(open_notebook)
     forget = live.get_by_role("button", name="forget the error")
     expect(forget).to_have_text("forget the error: frees 4.0 MiB on cuda:0")
     forget.click()

@@ -97,8 +97,8 @@ def test_data_is_json_with_stable_keys(notebook: Notebook) -> None:
     report = notebook.check(CELL).report
     plain = json.loads(json.dumps(report.to_dict()))
     assert set(plain) == {
-        "findings", "transfers", "elsewhere", "odd", "mends", "together", "expected", "calls", "seconds", "error", "stopped",
-        "dry", "mutated", "notes", "cell", "cell_id", "cell_source", "done",
+        "findings", "transfers", "elsewhere", "odd", "mends", "together", "expected", "calls", "seconds", "error",
+        "stopped", "dry", "mutated", "notes", "cell", "cell_id", "cell_source", "done",
     }  # fmt: skip
     first = plain["findings"][0]
     assert set(first) == {"diagnosis", "places", "count", "repaired", "repair"}
@@ -168,3 +168,53 @@ class TestTogether:
     def test_one_finding_needs_none(self) -> None:
         assert all_at_once([one(self.edit("A\nb\nc\nd"))]) is None
         assert all_at_once([]) is None
+
+
+def test_fixes_are_numbered_without_gaps(notebook: Notebook) -> None:
+    notebook.run(MODEL)
+    report = notebook.check(CELL).report
+    shown = [int(number) for number in re.findall(r"%devicefix (\d+)", show.text(report))]
+    assert shown == list(range(1, len(shown) + 1))
+    assert [int(number) for number in re.findall(r'<li value="(\d+)"', show.html(report))] == shown
+    assert len(report.fixes) > len(shown)  # further ones follow
+    for finding in report.findings:
+        assert all(fix in report.fixes for fix in finding.diagnosis.fixes)
+
+
+def test_findings_of_one_line_stand_together_below_it(notebook: Notebook) -> None:
+    notebook.run("x = torch.randn(4, device=device)")
+    cell = "p = torch.ones(4)\nq = torch.ones(4)\nfor w in (p, x):\n    y = x + w\n    z = x * p + x * q\nv = x - q\n"
+    report = notebook.check(cell).report
+    text = show.text(report)
+    assert [finding.line[2] for finding in report.findings] == sorted(finding.line[2] for finding in report.findings)
+    assert text.count("z = x * p + x * q") <= 1
+    notebook.run("a, b = torch.ones(4), torch.zeros(4)")
+    report = notebook.check("y = x + 1\nr = x * a + x * b\n").report
+    assert len(report.findings) == 2
+    text = show.text(report)
+    code = text.index("r = x * a + x * b")
+    assert text.count("r = x * a + x * b") == 1
+    assert text[code:].split("why")[0].count("cpu") == 2  # both are marked
+
+
+def test_one_fix_that_mends_two_findings_is_not_told_twice(notebook: Notebook) -> None:
+    notebook.run("x = torch.randn(4, device=device)")
+    report = notebook.check("p = torch.ones(4); q = torch.ones(4)\nr = x * p + x * q\n").report
+    assert len(report.findings) == 2
+    assert report.together is None or len(report.together.title.split(";")) == 2
+
+
+def test_where_a_cell_ends_with_it_the_panel_is_shown(notebook: Notebook) -> None:
+    notebook.run(MODEL)
+    report = notebook.check(CELL).report
+    text = notebook.run("report").text
+    assert "2 device mistakes" in text and "CheckReport(" not in text
+    assert report._repr_html_() == show.html(report)
+
+
+def test_functions_of_virtual_cards_are_none_of_the_users(notebook: Notebook) -> None:
+    notebook.run("x = torch.randn(4, device=device)")
+    report = notebook.check("z = torch.cat([x, torch.zeros(2)])\ny = x + torch.tensor([1.0])").report
+    assert len(report.findings) == 2
+    assert "virtual" not in show.text(report)
+    assert not any(edit.file for fix in report.fixes for edit in fix.edits)

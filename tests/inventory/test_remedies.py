@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,7 +103,8 @@ def test_views_offer_the_fix_and_number_it() -> None:
     found = select({"net": nn.Sequential(nn.Linear(3, 3).cuda(), nn.Linear(3, 3))})
     assert "`net.to('cuda:0')`" in show.text(found)
     assert 'data-fix="0"' in show.html(found)
-    assert b'"setup":"net.to(\'cuda:0\')"' in as_widget.data(found, show.tree_of(found), "uid")
+    data = zlib.decompress(as_widget.data(found, show.tree_of(found), "uid"))
+    assert b'"setup":"net.to(\'cuda:0\')"' in data
 
 
 def test_what_no_code_can_mend_says_what_to_write() -> None:

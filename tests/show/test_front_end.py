@@ -8,16 +8,18 @@ import json
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 from types import SimpleNamespace
 
 import nbconvert
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from views import HOSTILE, STANDARD, VIEWS, WORKSPACE
+from views import HOSTILE, SPLIT, STANDARD, VIEWS, WORKSPACE
 
 from ipydevice import show
 from ipydevice.diagnosis import MIME_TYPE, Row
+from ipydevice.report import CheckReport
 from ipydevice.show import as_widget, front_end
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -52,26 +54,50 @@ def test_machines_read_the_diagnosis_beside_the_panel():
     assert machine["fixes"][0]["edits"][0]["after"] == STANDARD.fixes[0].edits[0].after
 
 
-def test_rows_beyond_thirty_are_counted_for_machines():
+@pytest.mark.parametrize(("view", "name"), [(STANDARD, "diagnosis"), (SPLIT, "inventory"), (CheckReport(), "check")])
+def test_every_key_is_documented(view, name):
+    machine = front_end.bundle(view, show.tree_of(view), "abc")[MIME_TYPE]
+    document = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
+    assert machine["type"] == name
+    assert [key for key in keys_of(machine) if f"`{key}`" not in document] == []
+
+
+def keys_of(value):
+    """All keys in nested JSON; those of `bytes_by_device` are devices."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            if key != "bytes_by_device":
+                yield from keys_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys_of(inner)
+
+
+def test_rows_beyond_twelve_are_counted_for_machines():
     rows = tuple(Row(f"x{i}", "tensor", "cpu") for i in range(60))
     view = dataclasses.replace(STANDARD, placements=rows, placements_left=7)
     machine = front_end.bundle(view, show.tree_of(view), "abc")[MIME_TYPE]
-    assert (len(machine["placements"]), machine["placements_left"]) == (30, 37)
+    assert (len(machine["placements"]), machine["placements_left"]) == (12, 55)
 
 
 def rows_of(view):
-    return json.loads(zlib.decompress(as_widget.rows(show.tree_of(view))))
+    return inflated(as_widget.rows(show.tree_of(view)))
+
+
+def inflated(trait):
+    return json.loads(zlib.decompress(trait))
 
 
 def test_the_page_gets_texts_escaped_and_code_as_it_is():
-    data = json.loads(as_widget.data(HOSTILE, show.tree_of(HOSTILE), "abc"))
+    data = inflated(as_widget.data(HOSTILE, show.tree_of(HOSTILE), "abc"))
     assert "<script" not in data["html"]
     assert "\x1b" not in json.dumps(rows_of(HOSTILE))
     assert data["fixes"][0]["edits"][0]["before"] == HOSTILE.fixes[0].edits[0].before.replace("\ud800", "?")
 
 
 def test_the_page_draws_the_rows_itself():
-    data = json.loads(as_widget.data(WORKSPACE, show.tree_of(WORKSPACE), "abc"))
+    data = inflated(as_widget.data(WORKSPACE, show.tree_of(WORKSPACE), "abc"))
     assert "model.pe" not in data["html"]
     assert data["tables"] == [{"left": WORKSPACE.left}]
     assert [row[0] for row in rows_of(WORKSPACE)[0]] == [row.name for row in WORKSPACE.rows]
@@ -122,6 +148,15 @@ def test_a_saved_notebook_keeps_the_static_panel(tmp_path):
         page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
         assert page.count("labels comes out of") == 1
         assert "move labels in the loop" in page
+
+
+def test_three_hundred_rows_saved_with_their_widget_take_less_than_sixty_kilobytes(tmp_path):
+    rows = """[views.Row(f"model.layer{i}.weight", "parameter", "cuda:0", "In [7]", True, (64, 64), "float32", i)
+        for i in range(300)]"""
+    many = f"import dataclasses; show.display(dataclasses.replace(views.STANDARD, placements=tuple({rows})))"
+    notebook = execute(many, tmp_path=tmp_path)
+    assert "DevicePanel" in str(notebook.metadata.widgets)
+    assert len(nbformat.writes(notebook)) < 60_000
 
 
 @pytest.mark.parametrize(

@@ -101,24 +101,24 @@ function addFoot(model, root, data) {
   return () => model.off('msg:custom', heard);
 }
 
-/** The rows of all tables; they come deflated (`ipydevice.show.as_widget.rows`). */
-async function readRows(model) {
-  const plain = new Blob([model.get('rows')]).stream().pipeThrough(new DecompressionStream('deflate'));
+/** Deflated JSON of a trait (`ipydevice.show.as_widget`). */
+async function read(model, trait) {
+  const plain = new Blob([model.get(trait)]).stream().pipeThrough(new DecompressionStream('deflate'));
   return JSON.parse(await new Response(plain).text());
 }
 
 /** Build each grid when it is first looked at; most panels are read without. */
 function addTables(model, root, data) {
   const plain = root.querySelectorAll('.ipd-table');
-  let read;
+  let tables;
   data.tables.forEach(({ left }, index) => {
     const details = plain[index];
     const place = details.querySelector('.ipd-rows');
     const build = async () => {
       if (!details.open || place.dataset.taken) return;
       place.dataset.taken = 'true';
-      read ??= readRows(model);
-      place.replaceWith(deviceTable((await read)[index], left, data.colours));
+      tables ??= read(model, 'rows');
+      place.replaceWith(deviceTable((await tables)[index], left, data.colours));
     };
     const tried = () => build().catch((error) => {
       place.textContent = `This page cannot show the table (${error.message ?? error}): %devices --plain prints it.`;
@@ -167,8 +167,8 @@ function hideStatic(el, uid) {
 }
 
 export default {
-  render({ model, el }) {
-    const data = JSON.parse(new TextDecoder().decode(model.get('data')));
+  async render({ model, el }) {
+    const data = await read(model, 'data');
     el.innerHTML = data.html; // escaped by ipydevice.show.as_html, the same text as in the static output
     const root = el.firstElementChild;
     root.classList.add('ipydevice-live');

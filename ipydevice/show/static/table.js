@@ -102,7 +102,7 @@ function deviceTable(rows, left, colours = {}) {
       }
     }
     const more = left ? `, ${left.toLocaleString()} more not listed` : '';
-    status.textContent = hits ? `${hits.toLocaleString()} names${more}` : `nothing matches${more}`;
+    status.textContent = hits ? `${hits.toLocaleString()} ${hits === 1 ? 'name' : 'names'}${more}` : `nothing matches${more}`;
     fold.textContent = folded.size ? 'unfold all' : 'fold all';
     fold.hidden = !rows.some((row) => row[HEADER]);
     grid.setAttribute('aria-rowcount', seen.length + 1);

@@ -1,0 +1,167 @@
+"""The row of this process. Metadata only: nothing is moved, run or waited for, and no driver is started."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ipydevice import launchers, placement
+from ipydevice.ranks import alone
+from ipydevice.ranks.report import CardMemory, ModelRow, RankRow
+from ipydevice.toolbox import accelerators, numbering
+
+WRAPPERS = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel")
+_MOST_MODELS = 8  # of a workspace
+
+
+def row(models: Mapping[str, Any] | None = None, *, error: str = "") -> RankRow:
+    """What this process is and does; `models` are the modules to tell about, by their names."""
+    models = {} if models is None else models
+    kind = accelerators.kind()
+    group = grouped()
+    launched = launchers.rank()
+    rank = torch.distributed.get_rank() if group else launched if launched is not None else 0
+    size = torch.distributed.get_world_size() if group else launchers.world_size()
+    started = kind is not None and accelerators.in_use(kind)
+    found = RankRow(
+        rank,
+        socket.gethostname(),
+        os.getpid(),
+        world_size=size,
+        local_rank=launchers.local_rank(),
+        launched_as=launched,
+        current="cpu" if kind is None else f"{kind}:{accelerators.current(kind)}",
+        card="" if kind is None else _card(kind, started),
+        cards=0 if kind is None else accelerators.count(kind),
+        visible=numbering.visible_devices(kind or "cuda"),
+        models=tuple(_model(name, model) for name, model in models.items()),
+        memory=_memory(str(kind)) if started else (),
+        backend=_backend() if group else "",
+        nccl=_nccl(),
+        torch=str(torch.__version__),
+        driver=str(torch.version.cuda or getattr(torch.version, "hip", None) or ""),
+        peers=_peers(str(kind)) if started else None,
+        error=error,
+        seconds=time.time(),
+    )
+    return alone.judged(found, models)
+
+
+def grouped() -> bool:
+    """Whether this process belongs to a process group."""
+    distributed = torch.distributed
+    return bool(distributed.is_available() and distributed.is_initialized())
+
+
+def models_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """The modules that a workspace names: those wrapped for several processes alone, where there are some.
+
+    A module inside another one that is named is left out.
+    """
+    found = {
+        name: value
+        for name, value in list(namespace.items())
+        if type(name) is str and not name.startswith("_") and placement.is_module(value)
+    }
+    wrapped = {name: value for name, value in found.items() if wrapper_of(value)}
+    inside = {id(part) for value in found.values() for part in _below(value)}
+    chosen = wrapped or {name: value for name, value in found.items() if id(value) not in inside}
+    return dict(list(chosen.items())[:_MOST_MODELS])
+
+
+def _below(module: Any) -> list[Any]:
+    return [part for part in torch.nn.Module.modules(module) if part is not module]
+
+
+def wrapper_of(module: Any) -> str:
+    """The class that spreads a module over processes or cards, or ""."""
+    names = {cls.__name__ for cls in type(module).__mro__}
+    if "FSDPModule" in names:
+        return "FullyShardedDataParallel"
+    return next((name for name in WRAPPERS if name in names), "")
+
+
+def parameters_of(models: Mapping[str, Any]) -> dict[str, str]:
+    """Every parameter and buffer with its type and shape: what has to be equal on all ranks."""
+    told = {}
+    for name, model in models.items():
+        for path, tensor in _tensors(model):
+            shape = placement.shape_of(tensor)
+            trains = " trained" if tensor.requires_grad else ""
+            told[f"{name}.{path}"] = f"{placement.dtype_of(tensor)}{list(shape or ())}{trains}"
+    return told
+
+
+def _tensors(model: Any) -> list[tuple[str, Any]]:
+    """Names as the module inside a wrapper has them."""
+    inner = model.module if wrapper_of(model) in WRAPPERS[:2] else model
+    return [*inner.named_parameters(), *inner.named_buffers()]
+
+
+def _model(name: str, model: Any) -> ModelRow:
+    devices: dict[str, int] = {}
+    tensors = _tensors(model)
+    for _, tensor in tensors:
+        device = placement.device_of(tensor)
+        devices[device] = devices.get(device, 0) + placement.bytes_of(tensor)
+    told = parameters_of({"": model})
+    digest = hashlib.sha256("\n".join(f"{path} {what}" for path, what in told.items()).encode()).hexdigest()[:12]
+    wrapper = wrapper_of(model)
+    kind = type(model.module).__name__ if wrapper in WRAPPERS[:2] else type(model).__name__
+    return ModelRow(name, kind, devices, len(tensors), digest, wrapper)
+
+
+def _card(kind: str, started: bool) -> str:
+    """Which card the current device is, the same for all processes of a host that are on it."""
+    index = accelerators.current(kind)
+    if started:
+        device = numbering.device_map()[index]
+        return device.uuid or device.physical
+    visible = numbering.visible_devices(kind)
+    entries = [str(index)] if visible is None else numbering.entries_of(visible)
+    return entries[index] if visible is not None and index < len(entries) else str(index)
+
+
+def _memory(kind: str) -> tuple[CardMemory, ...]:
+    found = []
+    for index in range(accelerators.count(kind)):
+        held = accelerators.allocated(kind, index) or 0, accelerators.reserved(kind, index) or 0
+        if any(held) or index == accelerators.current(kind):
+            peak, total = accelerators.peak(kind, index) or 0, accelerators.total(kind, index) or 0
+            found.append(CardMemory(f"{kind}:{index}", *held, peak, total))
+    return tuple(found)
+
+
+def _backend() -> str:
+    """The back end of each kind of device: "cpu:gloo,cuda:nccl"."""
+    distributed: Any = torch.distributed
+    try:
+        return str(distributed.get_backend_config())
+    except (AttributeError, RuntimeError, ValueError):
+        return str(distributed.get_backend())
+
+
+def _nccl() -> str:
+    if not (torch.distributed.is_available() and torch.distributed.is_nccl_available()):
+        return ""
+    version = accelerators.ask("cuda", "nccl") or getattr(torch.cuda, "nccl", None)
+    try:
+        found: Any = version.version()  # type: ignore[union-attr]
+    except (AttributeError, RuntimeError):
+        return ""
+    return ".".join(map(str, found)) if isinstance(found, tuple) else str(found)
+
+
+def _peers(kind: str) -> tuple[str, ...] | None:
+    """Cards that the current one reaches without the host (NVLink, or PCIe where it is allowed)."""
+    current, count = accelerators.current(kind), accelerators.count(kind)
+    answers = {n: accelerators.ask(kind, "can_device_access_peer", current, n) for n in range(count) if n != current}
+    if any(answer is None for answer in answers.values()):
+        return None
+    return tuple(f"{kind}:{n}" for n, answer in answers.items() if answer)
