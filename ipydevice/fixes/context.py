@@ -94,6 +94,14 @@ class Context:
         failed = self.finding.failed
         return failed.source.statement(failed.node)
 
+    @cached_property
+    def failed_line(self) -> int:
+        """The line of the failed cell that was running, whatever code it had called; 0 where that isn't known."""
+        for site in (self.finding.start, self.finding.failed):
+            if site is not None and site.source.cell is self.work.failed:
+                return getattr(site.source.statement(site.node), "lineno", 0)
+        return 0
+
     # -- from proposals to fixes ----------------------------------------------------------
 
     def fixes(self, proposal: Proposal) -> list[Fix]:

@@ -8,11 +8,11 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, attribute
-from ipydevice.diagnose.finding import Site, Step
-from ipydevice.fixes import classes
+from ipydevice.diagnose.finding import Site
+from ipydevice.fixes import bindings, classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import live_move
-from ipydevice.fixes.movers import moves_itself
+from ipydevice.fixes.movers import devices_within, moves_itself
 from ipydevice.fixes.names import last_name, receiver
 from ipydevice.fixes.workspace import frame_locals
 from ipydevice.placement.kinds import class_name
@@ -66,8 +66,7 @@ def _of_the_others(ctx: Context, node: ast.ClassDef, own: str) -> str | None:
     live = next((one for one in _alive(ctx) if class_name(type(one)) == node.name and _is_mixed(ctx, one)), None)
     if init is None or live is None:
         return None
-    for statement in ast.walk(init):
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    for target, _ in (pair for statement in ast.walk(init) for pair in classes.pairs(statement)):
         if not isinstance(target, ast.Attribute) or last_name(target.value) != own:
             continue
         held = attribute(live, target.attr)
@@ -99,21 +98,13 @@ def _is_mixed(ctx: Context, live: Any) -> bool:
 
 def _home_again(ctx: Context) -> Iterator[Proposal]:
     """``pipe = pipe.to(device)`` above its use, where all of an object that moves itself is on the host again."""
-    for step in ctx.chain:
-        node = step.value
-        if step.how != "argument" or not isinstance(node, (ast.Name, ast.Attribute)):
+    for text, live, site in _used_objects(ctx):
+        if placement.is_module(live) or not moves_itself(live) or not _is_home(ctx, live) or not _has_been_moved(ctx):
             continue
-        site = Site(step.site.source, node, step.site.frame)
-        live = ctx.value(site)
-        if live is MISSING or placement.is_module(live) or not moves_itself(live) or not _is_home(ctx, live):
+        statement = site.source.statement(site.node)
+        device = ctx.device(Site(site.source, statement, site.frame), avoid=[text]) if statement is not None else None
+        if device is None or statement is None:
             continue
-        statement = site.source.statement(node)
-        if statement is None or not _has_been_moved(ctx, step):
-            continue
-        text = site.source.segment(node)
-        device = ctx.device(Site(site.source, statement, site.frame), avoid=[text])
-        if device is None:
-            return
         draft = ctx.draft(site.source)
         code = f"{text}.to({device})"
         draft.before(statement, f"{text} = {code}" if _gives_itself(ctx, live) else code)
@@ -122,21 +113,38 @@ def _home_again(ctx: Context) -> Iterator[Proposal]:
         return
 
 
+def _used_objects(ctx: Context) -> Iterator[tuple[str, Any, Site]]:
+    """(text, object, place) of what is handed on along the stray's way, and of its owner in the failed cell."""
+    for step in ctx.chain:
+        if step.how == "argument" and isinstance(step.value, (ast.Name, ast.Attribute)):
+            site = Site(step.site.source, step.value, step.site.frame)
+            live = ctx.value(site)
+            if live is not MISSING:
+                yield site.source.segment(step.value), live, site
+    start, stray = ctx.finding.start, ctx.stray
+    if start is None or stray is None:
+        return
+    for name in bindings.names_of(ctx, stray.owner):
+        for node in ast.walk(start.source.statement(start.node) or start.node):
+            if isinstance(node, ast.Name) and node.id == name:
+                yield name, stray.owner, Site(start.source, node, start.frame)
+                return
+
+
 def _is_home(ctx: Context, live: Any) -> bool:
     """Is all of it where the stray is?"""
     stray = ctx.stray
-    held = placement.devices_of(live)
+    held = devices_within(live)
     return stray is not None and held == (stray.device,)
 
 
-def _has_been_moved(ctx: Context, step: Step) -> bool:
+def _has_been_moved(ctx: Context) -> bool:
     """Does the notebook move it where it is made?"""
-    later = ctx.chain[ctx.chain.index(step) + 1 :]
     return any(
         isinstance(n, ast.Call) and last_name(n.func) in ("to", "cuda")
-        for other in later
-        if other.how == "assignment" and other.value is not None
-        for n in ast.walk(other.value)
+        for step in (*ctx.chain, *ctx.finding.owner_chain)
+        if step.how == "assignment" and step.value is not None
+        for n in ast.walk(step.value)
     )
 
 

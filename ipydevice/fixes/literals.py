@@ -18,7 +18,8 @@ _SHORT = ("cuda", "cpu", "xpu", "hpu", "npu", "mps")
 
 def _texts(ctx: Context) -> Iterator[Site]:
     """The statements to look at: of the stray, then along its way, the origin first."""
-    sites = [step.site for step in reversed(ctx.chain)]
+    sites = [ctx.finding.told] if ctx.finding.told is not None else []
+    sites += [step.site for step in reversed(ctx.chain)]
     if ctx.stray is not None:
         sites.append(ctx.stray.site)
     sites.append(ctx.finding.failed)
@@ -104,23 +105,22 @@ def discarded(ctx: Context) -> Iterator[Proposal]:
         candidates = [statement] if isinstance(statement, ast.Expr) else []
         candidates += [s for s in ast.walk(statement) if isinstance(s, ast.Expr)]
         for candidate in candidates:
-            found = kept(ctx, site, candidate)
-            if found is not None:
-                yield found
+            kept = _kept(ctx, site, candidate)
+            if kept is not None:
+                yield kept
                 return
     # The chain may end at a line beside it: look through the functions on the way.
     for site in _texts(ctx):
         area = site.source.function(site.node) or site.source.tree
         for node in ast.walk(area):
             if isinstance(node, ast.Expr):
-                found = kept(ctx, Site(site.source, node, site.frame), node)
-                if found is not None:
-                    yield found
+                kept = _kept(ctx, Site(site.source, node, site.frame), node)
+                if kept is not None:
+                    yield kept
                     return
 
 
-def kept(ctx: Context, site: Site, statement: ast.AST) -> Proposal | None:
-    """A move that is a statement of its own, with its result assigned to what it moves."""
+def _kept(ctx: Context, site: Site, statement: ast.AST) -> Proposal | None:
     if not isinstance(statement, ast.Expr):
         return None
     call, source = statement.value, site.source

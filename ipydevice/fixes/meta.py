@@ -210,7 +210,7 @@ def _last_load(ctx: Context, path: str, name: str) -> tuple[Site, ast.stmt] | No
     for cell in ctx.work.order:
         source = classes.cell_source(ctx, cell)
         for statement in source.tree.body:
-            if cell is ctx.work.failed and statement.lineno >= getattr(ctx.failed_statement, "lineno", 0):
+            if cell is ctx.work.failed and statement.lineno >= ctx.failed_line:
                 return last
             for node in ast.walk(statement):
                 if (

@@ -10,10 +10,11 @@ from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, is_of
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
-from ipydevice.fixes import classes, literals, sound
+from ipydevice.fixes import classes, sound
 from ipydevice.fixes.context import Context, Proposal
-from ipydevice.fixes.names import last_name, parameters, root
-from ipydevice.placement.kinds import class_dicts, class_name, is_a
+from ipydevice.fixes.names import last_name, parameters
+from ipydevice.fixes.phrases import listed
+from ipydevice.placement.kinds import attributes, class_dicts, class_name, is_a
 
 _MOVES = ("to", "cuda", "xpu")
 
@@ -29,20 +30,29 @@ def helpers(ctx: Context) -> Iterator[Proposal]:
 
 def _thrown_away(ctx: Context) -> Iterator[Proposal]:
     """``[t.to(d) for t in tensors]`` as a statement, in a function that returns ``tensors``."""
-    for step in ctx.chain:
+    for step in (*ctx.chain, *ctx.finding.owner_chain):
         function = step.site.source.function(step.site.node)
         if step.how != "return" or function is None or isinstance(function, ast.Lambda):
             continue
         returned = {n.id for n in ast.walk(step.site.node) if isinstance(n, ast.Name)}
-        for node in ast.walk(function):
-            call = node.value if isinstance(node, ast.Expr) else None
-            held = call.generators[0].iter if isinstance(call, ast.ListComp) else call
-            moved = call.elt if isinstance(call, ast.ListComp) else call
-            if call is not None and held is not None and is_move(moved) and root(held) in returned:
-                kept = literals.kept(ctx, Site(step.site.source, node), node)
-                if kept is not None:
-                    yield kept
-                    return
+        draft = ctx.draft(step.site.source)
+        lost = [node for node in ast.walk(function) if isinstance(node, ast.Expr) and _moved_in_vain(node) in returned]
+        for node in lost:
+            draft.replace_statement(node, f"{_moved_in_vain(node)} = {draft.segment(node.value)}")
+        if lost:
+            results = "result" if len(lost) == 1 else "results"
+            said = listed([step.site.source.segment(node.value) for node in lost])
+            yield Proposal(f"keep the {results} of {said}", [draft])
+            return
+
+
+def _moved_in_vain(node: ast.Expr) -> str | None:
+    """``x`` of the statements ``x.to(device)`` and ``[t.to(device) for t in x]``."""
+    value = node.value
+    if isinstance(value, ast.ListComp) and is_move(value.elt) and isinstance(value.generators[0].iter, ast.Name):
+        return value.generators[0].iter.id
+    moved = value.func.value if is_move(value) else None  # type: ignore[attr-defined]
+    return moved.id if isinstance(moved, ast.Name) else None
 
 
 def is_move(node: ast.AST | None) -> bool:
@@ -63,7 +73,7 @@ def _unknown_kind(ctx: Context) -> Iterator[Proposal]:
         frame = sound.frame_at(ctx, source, function.body[0])
         here = ctx.work.value(Site(source, function.body[0], frame), name) if frame is not None else MISSING
         for live in (here, *_holders(ctx)):
-            if live is MISSING or placement.is_tensor(live) or not placement.devices_of(live):
+            if live is MISSING or placement.is_tensor(live) or not devices_within(live):
                 continue
             if moves_itself(live):
                 proposal = _let_it_move_itself(ctx, source, function, name, moved, live)
@@ -78,7 +88,7 @@ def _unknown_kind(ctx: Context) -> Iterator[Proposal]:
 
 def _functions_on_the_way(ctx: Context) -> Iterator[tuple[Source, ast.FunctionDef]]:
     seen: set[int] = set()
-    for site in (ctx.finding.failed, *(step.site for step in ctx.chain)):
+    for site in (ctx.finding.failed, *(step.site for step in (*ctx.chain, *ctx.finding.owner_chain))):
         function = site.source.function(site.node)
         if isinstance(function, ast.FunctionDef) and id(function) not in seen:
             seen.add(id(function))
@@ -136,6 +146,12 @@ def _holders(ctx: Context) -> Iterator[Any]:
                 yield live
 
 
+def devices_within(live: Any) -> tuple[str, ...]:
+    """Where the tensors of an object are, also of one of the user's own class."""
+    parts = [live, *attributes(live).values()]
+    return tuple(dict.fromkeys(device for part in parts for device in placement.devices_of(part)))
+
+
 def moves_itself(live: Any) -> bool:
     """Has its class a method ``to``?"""
     return any(callable(space.get("to")) for space in class_dicts(type(live)))
@@ -144,7 +160,7 @@ def moves_itself(live: Any) -> bool:
 def _is_handed_back(ctx: Context, function: ast.FunctionDef, name: str) -> bool:
     """Is the way of the stray through a ``return x`` of this function, which gives back what it was given?"""
     inside = set(map(id, ast.walk(function)))
-    for step in ctx.chain:
+    for step in (*ctx.chain, *ctx.finding.owner_chain):
         if step.how == "return" and id(step.site.node) in inside:
             return isinstance(step.value, ast.Name) and step.value.id == name
     return False

@@ -57,6 +57,8 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
         case ast.BinOp(left=left, right=right):
             other = right if left is node else left
             return not isinstance(other, ast.Constant) and not _to_host(other)
+        case ast.UnaryOp():
+            return is_operand(ctx, site, parent)
         case ast.Compare(left=left, comparators=comparators):
             rest = [a for a in (left, *comparators) if a is not node]
             return not any(isinstance(a, ast.Constant) or _to_host(a) for a in rest)

@@ -7,16 +7,13 @@ import re
 import sys
 from collections.abc import Iterator
 
-from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes, sound
 from ipydevice.fixes.context import Context, Proposal
-from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name
 
 _CARD = re.compile(r"\b(cuda|xpu):(\d+)\b")
-_BY_NUMBER = ("cuda", "xpu", "set_device", "to", "device")
 
 
 def existing_card(ctx: Context) -> Iterator[Proposal]:
@@ -28,62 +25,85 @@ def existing_card(ctx: Context) -> Iterator[Proposal]:
     for source in classes.sources(ctx):
         for kind in ("cuda", "xpu"):
             there = getattr(torch, kind).device_count() if f"{kind}:" in source.text or kind == "cuda" else 0
-            draft = ctx.draft(source)
-            count = ctx.work.torch_name(Site(source, source.tree), f"{kind}.device_count")
-            changed = [_lowered(ctx, draft, source, n, kind, there, count) for n in ast.walk(source.tree) if there]
-            if any(changed):
-                cards = "one card" if there == 1 else f"{there} cards"
-                yield Proposal(f"name cards that there are: this machine has {cards}", [draft])
+            cards = Cards(ctx, source, kind, there)
+            if there and cards.draft:
+                counted = "one card" if there == 1 else f"{there} cards"
+                yield Proposal(f"name cards that there are: this machine has {counted}", [cards.draft])
                 return
 
 
-def _lowered(
-    ctx: Context, draft: Draft, source: Source, node: ast.AST, kind: str, there: int, count: str | None
-) -> bool:
-    """Change one text, number or expression that says a card's number; was it changed?"""
-    match node:
-        case ast.Constant(value=str(text)) if not isinstance(source.parent(node), (ast.JoinedStr, ast.Expr)):
-            if not any(m[1] == kind and int(m[2]) >= there for m in _CARD.finditer(text)):
-                return False
-            draft.replace(node, _CARD.sub(lambda m: _smaller(m, kind, there), draft.segment(node)))
-            return True
-        case ast.JoinedStr(values=[ast.Constant(value=str(start)), ast.FormattedValue(value=number)]):
-            if start != f"{kind}:" or count is None or not _is_too_high(ctx, source, number, there):
-                return False
-            quote = draft.segment(node)[-1]
-            draft.replace(node, f"f{quote}{start}{{{_bracketed(source, number)} % {count}()}}{quote}")
-            return True
-        case ast.Call(func=called, args=args) if last_name(called) in _BY_NUMBER:
-            named = len(args) == 2 and isinstance(args[0], ast.Constant) and args[0].value == kind
-            number = args[1] if named else args[0] if len(args) == 1 and last_name(called) != "device" else None
-            if number is None or not _is_too_high(ctx, source, number, there):
-                return False
-            if isinstance(number, ast.Constant):
-                draft.replace(number, str(number.value % there))
-                return True
-            if count is None or (not named and type(_live(ctx, source, number)) is not int):
-                return False
-            draft.replace(number, f"{_bracketed(source, number)} % {count}()")
-            return True
-    return False
+class Cards:
+    """The numbers of cards in one text, those that are too high brought down in a draft."""
 
+    def __init__(self, ctx: Context, source: Source, kind: str, there: int) -> None:
+        self.ctx, self.source, self.kind, self.there = ctx, source, kind, there
+        self.draft = ctx.draft(source)
+        texts = [(node, new) for node in ast.walk(source.tree) if there and (new := self._text(node)) is not None]
+        for node, new in texts:
+            assert isinstance(node, ast.expr)
+            asked = self._torch(node, "is_available")
+            guarded = len(texts) > 1 or asked is None or isinstance(source.parent(node), ast.IfExp)
+            self.draft.replace(node, new if guarded else self._or_host(node, new, f"{asked}()"))
+        for node in ast.walk(source.tree) if there else ():
+            if isinstance(node, ast.Call):
+                self._number(node)
 
-def _smaller(found: re.Match[str], kind: str, there: int) -> str:
-    return f"{kind}:{int(found[2]) % there}" if found[1] == kind else found[0]
+    def _torch(self, node: ast.AST, name: str) -> str | None:
+        """``torch.cuda.<name>`` as the code at the node says it."""
+        return self.ctx.work.torch_name(Site(self.source, node), f"{self.kind}.{name}")
 
+    def _text(self, node: ast.AST) -> str | None:
+        """``"cuda:5"`` and ``f"cuda:{rank}"`` with cards that there are."""
+        match node:
+            case ast.Constant(value=str(text)) if not isinstance(self.source.parent(node), (ast.JoinedStr, ast.Expr)):
+                if any(m[1] == self.kind and int(m[2]) >= self.there for m in _CARD.finditer(text)):
+                    return _CARD.sub(self._smaller, self.draft.segment(node))
+            case ast.JoinedStr(values=[ast.Constant(value=str(start)), ast.FormattedValue(value=number)]):
+                count = self._torch(node, "device_count")
+                if start == f"{self.kind}:" and count is not None and self._is_too_high(number):
+                    quote = self.draft.segment(node)[-1]
+                    return f"f{quote}{start}{{{self._bracketed(number)} % {count}()}}{quote}"
+        return None
 
-def _bracketed(source: Source, number: ast.expr) -> str:
-    text = source.segment(number)
-    return text if isinstance(number, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({text})"
+    def _or_host(self, node: ast.AST, new: str, asked: str) -> str:
+        """The same where there is no card at all."""
+        old = node.value if isinstance(node, ast.Constant) and type(node.value) is str else "cpu"
+        host = classes.quote(self.source, _CARD.sub("cpu", old))
+        plain = isinstance(self.source.parent(node), (ast.Assign, ast.AnnAssign, ast.keyword, ast.Call))
+        return f"{new} if {asked} else {host}" if plain else f"({new} if {asked} else {host})"
 
+    def _smaller(self, found: re.Match[str]) -> str:
+        return f"{self.kind}:{int(found[2]) % self.there}" if found[1] == self.kind else found[0]
 
-def _live(ctx: Context, source: Source, number: ast.expr) -> object:
-    return ctx.value(Site(source, number, sound.frame_at(ctx, source, number)))
+    def _number(self, call: ast.Call) -> None:
+        """``x.cuda(rank)`` becomes ``x.cuda(rank % torch.cuda.device_count())``, 5 of two cards becomes 1."""
+        args, called = call.args, last_name(call.func)
+        named = len(args) == 2 and isinstance(args[0], ast.Constant) and args[0].value == self.kind
+        alone = len(args) == 1 and called in (self.kind, "to", "set_device")
+        if not (alone or (named and called == "device")) or not self._is_too_high(args[-1]):
+            return
+        number, count = args[-1], self._torch(call, "device_count")
+        if isinstance(number, ast.Constant) and type(number.value) is int:
+            self.draft.replace(number, str(number.value % self.there))
+        elif count is not None and (named or self._live(number) is not None):
+            self.draft.replace(number, f"{self._bracketed(number)} % {count}()")
 
+    def _bracketed(self, number: ast.expr) -> str:
+        text = self.source.segment(number)
+        return text if isinstance(number, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({text})"
 
-def _is_too_high(ctx: Context, source: Source, number: ast.expr, there: int) -> bool:
-    """Is it, or may it be, the number of a card that there is not?"""
-    live = _live(ctx, source, number)
-    if live is MISSING:
-        return not isinstance(number, ast.Constant)
-    return type(live) is int and live >= there
+    def _is_too_high(self, number: ast.expr) -> bool:
+        """Is it, or may it be, the number of a card that there is not?"""
+        live = self._live(number)
+        return not isinstance(number, ast.Constant) if live is None else live >= self.there
+
+    def _live(self, number: ast.expr) -> int | None:
+        """The number, also a sum or difference of known ones."""
+        if isinstance(number, ast.BinOp) and isinstance(number.op, (ast.Add, ast.Sub)):
+            left, right = self._live(number.left), self._live(number.right)
+            if left is None or right is None:
+                return None
+            return left + right if isinstance(number.op, ast.Add) else left - right
+        frame = sound.frame_at(self.ctx, self.source, number)
+        live = self.ctx.value(Site(self.source, number, frame))
+        return live if type(live) is int else None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ipydevice import placement
+from ipydevice.diagnose.evaluate import attribute
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes
@@ -34,7 +35,12 @@ def put_back(ctx: Context) -> Iterator[Proposal]:
         if method.name in ("__init__", *_MOVERS) or _runs_at_first(method.name, methods):
             continue
         draft = ctx.draft(source)
-        done = [name for s in ast.walk(method) if (name := _kept_there(ctx, draft, source, method, s)) is not None]
+        done = [
+            name
+            for statement in ast.walk(method)
+            for given, value, name in _settings(statement, receiver(method))
+            if _kept_there(ctx, draft, source, method, given, value, name)
+        ]
         if any(name in ("", stray.attribute) for name in done):
             what = "what it sets" if "" in done else f"{receiver(method)}.{stray.attribute}"
             note = "it gets the device of the value that it replaces"
@@ -48,11 +54,11 @@ def _was_moved(ctx: Context, owner: Any, attribute: str, methods: list[tuple[Sou
         return True
     for _, method in methods:
         for node in ast.walk(method):
-            if not (_sets(node, method, attribute) and isinstance(node, (ast.Assign, ast.Call))):
-                continue
-            value = node.value if isinstance(node, ast.Assign) else node.args[2]
-            if method.name in _MOVERS or (method.name == "__init__" and _says_device(value)):
-                return True
+            for _, value, name in _settings(node, receiver(method)):
+                if name in ("", attribute) and (
+                    method.name in _MOVERS or (method.name == "__init__" and _says_device(value))
+                ):
+                    return True
     return any(
         isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Attribute)
@@ -63,15 +69,14 @@ def _was_moved(ctx: Context, owner: Any, attribute: str, methods: list[tuple[Sou
     )
 
 
-def _sets(node: ast.AST, method: _Method, attribute: str) -> bool:
-    """``self.<attribute> = ...``, or ``setattr(self, name, ...)`` with a name that may be it."""
-    own = receiver(method)
+def _settings(node: ast.AST, own: str) -> Iterator[tuple[ast.expr, ast.expr, str]]:
+    """(target or name, value, attribute) of ``self.x = ...``, and with "" of ``setattr(self, name, ...)``."""
+    for target, value in classes.pairs(node):
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == own:
+            yield target, value, target.attr
     match node:
-        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id=holder), attr=name)]):
-            return holder == own and name == attribute
-        case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id=holder), name, _]):
-            return holder == own and (not isinstance(name, ast.Constant) or name.value == attribute)
-    return False
+        case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id=holder), given, value]) if holder == own:
+            yield given, value, given.value if isinstance(given, ast.Constant) and type(given.value) is str else ""
 
 
 def _says_device(value: ast.AST) -> bool:
@@ -91,24 +96,21 @@ def _runs_at_first(name: str, methods: list[tuple[Source, _Method]]) -> bool:
     )
 
 
-def _kept_there(ctx: Context, draft: Draft, source: Source, method: _Method, node: ast.AST) -> str | None:
-    """Make the value of one assignment on the device of the old one; the attribute, "" for any, None for no change."""
-    own = receiver(method)
-    match node:
-        case ast.Assign(targets=[ast.Attribute(value=ast.Name(id=holder), attr=name)], value=value) if holder == own:
-            stray = ctx.stray
-            if stray is None or not ctx.strays_like(attributes(stray.owner).get(name, stray.value)):
-                return None
-            code = f"{own}.{name}.device"
-        case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id=holder), given, value]) if holder == own:
-            name, code = "", f"getattr({own}, {source.segment(given)}).device"
-        case _:
-            return None
-    if isinstance(value, ast.Constant) or _says_device(value):
-        return None
+def _kept_there(
+    ctx: Context, draft: Draft, source: Source, method: _Method, given: ast.expr, value: ast.expr, name: str
+) -> bool:
+    """Make the value of one assignment on the device of the old one, where it is none that is made of the old one."""
+    own, stray = receiver(method), ctx.stray
+    old = any(isinstance(n, ast.Attribute) and n.attr == name and last_name(n.value) == own for n in ast.walk(value))
+    if old or stray is None or isinstance(value, ast.Constant) or _says_device(value):
+        return False
+    if name and not ctx.strays_like(attribute(stray.owner, name)):
+        return False
+    asked = given if isinstance(given, ast.Attribute) and given.attr == name else None
+    code = f"{own}.{name}.device" if asked is not None else f"getattr({own}, {source.segment(given)}).device"
     calls = fresh(value, ctx.scope(Site(source, value)))
     for call in calls:
         draft.keyword(call, "device", code)
     if not calls:
         draft.suffix(value, f".to({code})")
-    return name
+    return True

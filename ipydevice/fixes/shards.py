@@ -113,7 +113,7 @@ def _last_word(ctx: Context, name: str) -> Site | None:
     for cell in ctx.work.order:
         source = classes.cell_source(ctx, cell)
         for statement in source.tree.body:
-            if cell is ctx.work.failed and (statement.end_lineno or 0) >= getattr(ctx.failed_statement, "lineno", 0):
+            if cell is ctx.work.failed and (statement.end_lineno or 0) >= ctx.failed_line:
                 return last
             if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(statement)):
                 last = Site(source, statement)

@@ -64,12 +64,19 @@ def _part(ctx: Context) -> tuple[Any, str] | None:
         except SyntaxError:
             continue
         name = _last_part(node)
-        if name is None:
+        if name is None or not isinstance(node, (ast.Attribute, ast.Subscript)):
             continue
-        for live in _live_everywhere(ctx, node.value):  # type: ignore[attr-defined]
+        for live in _live_everywhere(ctx, node.value):
             held = item(live, name) if isinstance(node, ast.Subscript) else attribute(live, name)
             if held is not MISSING and ctx.strays_like(held):
                 return live, name
+    failed = ctx.finding.failed
+    for part in ast.walk(failed.source.statement(failed.node) or failed.node):
+        name = _last_part(part)
+        if name is not None and isinstance(part, (ast.Attribute, ast.Subscript)) and stray.known:
+            live = ctx.value(failed, part)
+            if placement.is_tensor(live) and ctx.strays_like(live) and placement.same(live, stray.value):
+                return ctx.value(failed, part.value), name
     if stray.owner is not None and stray.attribute.isidentifier() and not placement.is_module(stray.owner):
         return stray.owner, stray.attribute
     return None
@@ -114,17 +121,21 @@ def _names_in(
         return None
     if isinstance(given, ast.Name):
         area = [*ctx.work.functions(source, node), source.tree]
-        values = [s.value for a in area for s in ast.walk(a) if _binds(s, given.id)]
+        values = [v for a in area for s in ast.walk(a) if (v := _bound_to(s, given.id)) is not None]
     elif isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name):
         node_of = source.class_of(node)
-        values = [] if node_of is None else [s.value for s in ast.walk(node_of) if _binds(s, given.attr)]
+        values = (
+            [] if node_of is None else [v for s in ast.walk(node_of) if (v := _bound_to(s, given.attr)) is not None]
+        )
     else:
         values = [given]
     return values[0] if len({id(v) for v in values}) == 1 else None
 
 
-def _binds(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Assign) and len(node.targets) == 1 and last_name(node.targets[0]) == name
+def _bound_to(node: ast.AST, name: str) -> ast.expr | None:
+    """The value of an assignment to this name or attribute alone."""
+    plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and last_name(node.targets[0]) == name
+    return node.value if plain and isinstance(node, ast.Assign) else None
 
 
 def _texts(node: ast.expr | None) -> list[str]:
