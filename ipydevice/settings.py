@@ -14,8 +14,8 @@ class DeviceTools(Configurable):
     verbosity = CaselessStrEnum(
         ("short", "normal", "full"),
         "normal",
-        help="How much a panel says: 'short' is one line that opens at a click or with %devicefix; 'full' has no "
-        "limit of lines, shows the reasons and the table of names, and all of each fix.",
+        help="How much a panel says: 'short' is one line under the traceback, which opens at a click or with "
+        "%devicefix; 'full' has no limit of lines, shows the reasons and the table of names, and all of each fix.",
     ).tag(config=True)
     auto_display = Bool(
         True, help="Whether a panel stands under the traceback by itself. Without it %devicefix shows the panel."

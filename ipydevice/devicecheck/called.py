@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from ipydevice import listing, placement
-from ipydevice.devicecheck import callsite
+from ipydevice.devicecheck import callsite, nesting
+from ipydevice.devicecheck.replacing import Replaced
 from ipydevice.diagnose import locate
 from ipydevice.diagnose.frames import Sources
 from ipydevice.diagnosis import Fix, Row
@@ -21,7 +22,6 @@ from ipydevice.listing import odd
 from ipydevice.listing.methods import reads_unmoved
 from ipydevice.placement.kinds import attributes
 
-Module: Any = torch.nn.Module
 _MOST = 100_000  # modules in one; registered twice they count twice
 
 
@@ -37,32 +37,30 @@ class CalledModules:
         self._sources = sources
         self._namespace = namespace
         self._seen: set[int] = set()
-        self._before = before = Module.__call__
+        self._replaced = Replaced(torch.nn.Module, "__call__", self._call)
+
+    def _call(self, replaced: Replaced) -> Any:
         seen = self._seen
 
         def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
-            if id(module) not in seen:
+            if id(module) not in seen and replaced.is_open:
                 self._look(module, sys._getframe(1))
-            return before(module, *args, **kwargs)
+            return replaced.before(module, *args, **kwargs)
 
-        self._ours = call
-        Module.__call__ = call
+        return call
 
     def close(self) -> None:
         """Stop looking."""
-        if Module.__call__ is self._ours:
-            Module.__call__ = self._before
+        self._replaced.close()
         self._namespace = None
-        self._look = self._pass  # type: ignore[method-assign]
 
     def forget(self) -> None:
         """A module has moved: what is stray in it may be so only now."""
         self._seen.clear()
 
-    def _pass(self, module: Any, caller: FrameType) -> None:
-        """Somebody has wrapped our wrapper, so that it stays after the check."""
-
     def _look(self, module: Any, caller: FrameType) -> None:
+        if nesting.innermost() is None:  # another task's, or the code that a checked generator has yielded to
+            return
         with placement.quiet():
             self._seen.update(map(id, _with_all_inside(module)))
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 from types import TracebackType
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 
 from ipydevice.devicecheck.callsite import Base
+from ipydevice.devicecheck.decorating import decorate
 from ipydevice.devicecheck.session import around
 from ipydevice.devicecheck.watching import Check
 from ipydevice.report import CheckReport
@@ -20,24 +20,33 @@ class check:  # noqa: N801  (used like a function: `with check() as report:`)
     """Check a piece of code: ``with ipydevice.check("cuda:0") as report: ...``.
 
     Calls that fail because their operands are on different devices are repaired for this run and
-    reported; so are copies between devices and waits for a device.  As a decorator it checks each
-    call of a function and keeps the report of the latest one in ``function.report``.
+    reported; so are copies between devices and waits for a device.  As a decorator, with or without
+    brackets, it checks each call of a function, coroutine or generator and keeps the report of the call
+    that ended last in ``function.report``.
 
     Args:
         expect: a device such as ``"cuda:0"`` or ``"cuda"``; tensors made or used elsewhere are reported.
+        stop: let the first mistake raise its error, as without the check.
+        transfers: list copies and waits.
 
     Raises:
-        TypeError: `expect` is no name of a device.
+        TypeError: `expect` is no name of a device; or something else than a function is decorated.
+        ValueError: PyTorch knows no such device.
     """
 
-    def __init__(self, expect: Any = None) -> None:
-        self._expected = expected_device(expect)
+    def __new__(cls, expect: Any = None, **options: Any) -> Any:
+        if inspect.isfunction(expect):  # @ipydevice.check
+            return cls(**options)(expect)
+        return super().__new__(cls)
+
+    def __init__(self, expect: Any = None, *, stop: bool = False, transfers: bool = True) -> None:
+        self._options: dict[str, Any] = {"expected": expected_device(expect), "stop": stop, "transfers": transfers}
         self._checks: list[Check] = []
 
     def __enter__(self) -> CheckReport:
         caller = sys._getframe(1)
         history, namespace = around(caller)
-        opened = Check(CheckReport(), history, namespace, expected=self._expected, base=Base.of(caller))
+        opened = Check(CheckReport(), history, namespace, base=Base.of(caller), **self._options)
         self._checks.append(opened)
         opened.start()
         return opened.report
@@ -48,23 +57,10 @@ class check:  # noqa: N801  (used like a function: `with check() as report:`)
         self._checks.pop().stop(value)
 
     def __call__(self, function: Any) -> Any:
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def checked_async(*args: Any, **kwargs: Any) -> Any:
-                with check(self._expected) as report:
-                    checked_async.report = report  # type: ignore[attr-defined]
-                    return await function(*args, **kwargs)
-
-            return checked_async
-
-        @functools.wraps(function)
-        def checked(*args: Any, **kwargs: Any) -> Any:
-            with check(self._expected) as report:
-                checked.report = report  # type: ignore[attr-defined]
-                return function(*args, **kwargs)
-
-        return checked
+        if isinstance(function, type) or not callable(function):
+            given = f"the class {function.__name__}" if isinstance(function, type) else type(function).__name__
+            raise TypeError(f"check() decorates a function, coroutine or generator, but got {given}")
+        return decorate(function, self._options)
 
 
 def expected_device(given: Any) -> str | None:

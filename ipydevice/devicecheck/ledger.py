@@ -51,6 +51,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self._absorbed: list[Entry] = []  # met by checks inside, whose objects this one has not seen
         self._by_call: dict[Any, Entry] = {}
         self._by_object: dict[int, Entry] = {}
         self._held: list[Any] = []  # what `_by_object` names, so that no id is used twice
@@ -128,6 +129,9 @@ class Ledger:
             if marks & entry.marks:
                 entry.marks |= marks
                 return entry
+        for entry in self._absorbed:
+            if _told_alike(entry.diagnosis, diagnosis):
+                return entry
         if finding is None or finding.stray is None:
             return None
         for tensor in _ingredients(finding):
@@ -163,6 +167,18 @@ class Ledger:
             self._held.append(thing)
             self._by_object.setdefault(id(thing), entry)
 
+    def absorb(self, other: Ledger) -> None:
+        """Take over what a check inside this one has met."""
+        for entry in other.entries:
+            mine = next((each for each in self.entries if _same(each, entry)), None)
+            if mine is None:
+                self.entries.append(entry)
+                self._absorbed.append(entry)
+                continue
+            mine.count += entry.count
+            mine.repaired = mine.repaired and entry.repaired
+            mine.lines.update(entry.lines)
+
     def findings(self, sources: Sources) -> tuple[CheckFinding, ...]:
         """All entries as strings: lines in the order met, and what belongs to one line together."""
         found = [
@@ -173,6 +189,14 @@ class Ledger:
         for at, one in enumerate(found):
             first.setdefault(one.line, at)
         return tuple(sorted(found, key=lambda one: first[one.line]))
+
+
+def _same(one: Entry, other: Entry) -> bool:
+    return bool(one.marks & other.marks) or _told_alike(one.diagnosis, other.diagnosis)
+
+
+def _told_alike(one: Diagnosis, other: Diagnosis) -> bool:
+    return one.failed == other.failed and one.headline == other.headline
 
 
 def _places(entry: Entry, sources: Sources) -> list[Place]:

@@ -10,6 +10,7 @@ import warnings
 from typing import Any, TextIO
 
 from ipydevice.devicecheck import callsite, mode
+from ipydevice.devicecheck.replacing import Replaced
 from ipydevice.diagnose.frames import OWN_FOLDER
 
 
@@ -19,25 +20,25 @@ class WarningPlaces:
     def __init__(self) -> None:
         # Python remembers by place what it has shown: all of a check's would be one place for ever.
         vars(mode).pop("__warningregistry__", None)
-        self._before = before = warnings.showwarning
-
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
-            if filename.startswith(OWN_FOLDER):
-                frame = callsite.nearest(sys._getframe(1))
-                if frame is not None:
-                    filename, lineno = frame.f_code.co_filename, frame.f_lineno
-            before(message, category, filename, lineno, file, line)
-
-        self._ours: Any = show
-        warnings.showwarning = show
+        self._replaced = Replaced(warnings, "showwarning", _show)
 
     def close(self) -> None:
-        if warnings.showwarning is self._ours:
-            warnings.showwarning = self._before
+        self._replaced.close()
+
+
+def _show(replaced: Replaced) -> Any:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if filename.startswith(OWN_FOLDER) and replaced.is_open:
+            frame = callsite.nearest(sys._getframe(1))
+            if frame is not None:
+                filename, lineno = frame.f_code.co_filename, frame.f_lineno
+        replaced.before(message, category, filename, lineno, file, line)
+
+    return show

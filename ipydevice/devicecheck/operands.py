@@ -36,7 +36,8 @@ def written_by(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
     if kwargs.get("out") is not None:
         return list(tensors_of(kwargs["out"]))
     in_place = name.endswith("_") and not name.endswith("__")
-    if in_place or name == "__setitem__" or (name.startswith("__i") and name not in _READING) or kwargs.get("inplace"):
+    assigns = name in ("__setitem__", "__set__")  # x[i] = y, x.grad = y
+    if in_place or assigns or (name.startswith("__i") and name not in _READING) or kwargs.get("inplace"):
         return list(tensors_of(args[0])) if args else []
     return []
 

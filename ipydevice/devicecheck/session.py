@@ -17,7 +17,12 @@ def history_of(shell: Any) -> CellHistory:
 
 def around(caller: FrameType) -> tuple[CellHistory, dict[str, Any]]:
     """The cells of the session and the names that the code of `caller` works with."""
+    return among(caller.f_globals)
+
+
+def among(names: dict[str, Any]) -> tuple[CellHistory, dict[str, Any]]:
+    """The same for code with these globals."""
     shell = session.current_shell()
-    if shell is None or caller.f_globals is not shell.user_ns:
-        return CellHistory(), caller.f_globals
+    if shell is None or names is not shell.user_ns:
+        return CellHistory(), names
     return history_of(shell), session.workspace(shell)

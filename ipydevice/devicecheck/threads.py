@@ -6,71 +6,61 @@ import threading
 from typing import Any
 
 from ipydevice.devicecheck import callsite, nesting
+from ipydevice.devicecheck.replacing import Replaced
 
 _open = 0  # checks
-_patch: _Patch | None = None
+_replaced: list[Replaced] = []
 
 
 def listen() -> None:
     """From now on threads started by checked code are watched; as often as it is called, `ignore` has to be."""
-    global _open, _patch
+    global _open
     _open += 1
-    if _patch is None:
-        _patch = _Patch()
+    if _open == 1:
+        _replaced.append(Replaced(threading.Thread, "start", _start))
+        _replaced.append(Replaced(threading, "excepthook", _excepthook))
 
 
 def ignore() -> None:
     """Undo one `listen`."""
-    global _open, _patch
+    global _open
     _open -= 1
-    if _open == 0 and _patch is not None:
-        _patch.close()
-        _patch = None
+    while _open == 0 and _replaced:
+        _replaced.pop().close()
 
 
-class _Patch:
-    """In the place of ``Thread.start``, and of the hook that prints what ends a thread."""
+def _start(replaced: Replaced) -> Any:
+    def start(thread: threading.Thread) -> None:
+        check = nesting.innermost()
+        if check is None:
+            replaced.before(thread)
+            return
+        held = thread.__dict__
+        run = thread.run  # a subclass may have its own
 
-    def __init__(self) -> None:
-        self._start = threading.Thread.start
-        self._excepthook = threading.excepthook
-        start_before, hook_before = self._start, self._excepthook
+        def watched() -> None:
+            held.pop("run", None)
+            with check.watching_thread():
+                run()
 
-        def start(thread: threading.Thread) -> None:
-            check = nesting.innermost()
-            if check is None:
-                start_before(thread)
-                return
-            held = thread.__dict__
-            run = thread.run  # a subclass may have its own
+        held["run"] = watched
+        try:
+            replaced.before(thread)
+        except BaseException:
+            held.pop("run", None)
+            raise
 
-            def watched() -> None:
-                held.pop("run", None)
-                with check.watching_thread():
-                    run()
+    return start
 
-            held["run"] = watched
-            try:
-                start_before(thread)
-            except BaseException:
-                held.pop("run", None)
-                raise
 
-        def excepthook(args: Any, /) -> None:
-            error = args.exc_value
-            if error is not None:
-                callsite.cut_own_frames(error)
-                args = threading.ExceptHookArgs((args.exc_type, error, error.__traceback__, args.thread))
-            hook_before(args)
+def _excepthook(replaced: Replaced) -> Any:
+    """What ends a thread is printed without our frames."""
 
-        self._ours = start, excepthook
-        threading.Thread.start = start  # type: ignore[method-assign, assignment]
-        threading.excepthook = excepthook
+    def excepthook(args: Any, /) -> None:
+        error = args.exc_value
+        if error is not None:
+            callsite.cut_own_frames(error)
+            args = threading.ExceptHookArgs((args.exc_type, error, error.__traceback__, args.thread))
+        replaced.before(args)
 
-    def close(self) -> None:
-        """Put back what nobody has replaced since; what stays only passes on."""
-        start, excepthook = self._ours
-        if threading.Thread.start is start:
-            threading.Thread.start = self._start  # type: ignore[method-assign]
-        if threading.excepthook is excepthook:
-            threading.excepthook = self._excepthook
+    return excepthook

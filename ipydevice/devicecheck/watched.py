@@ -165,7 +165,8 @@ def _bound(index: Any) -> torch.Tensor | None:
         if type(part) is slice:
             for bound in (part.start, part.stop, part.step):
                 if placement.is_tensor(bound) and _on_device(bound) is not None:
-                    return bound
+                    found: torch.Tensor = bound
+                    return found
     return None
 
 

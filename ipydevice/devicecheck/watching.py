@@ -115,8 +115,23 @@ class Check:
         self._warnings.close()
         for each in self._watches:
             each.paused = True
-        nesting.enter(self.outer)
+        nesting.enter(nesting.innermost())
         nesting.settle()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Inside of it other code runs: what a checked generator has yielded to."""
+        if self._watch is not None:
+            self._watch.remove()
+            nesting.enter(self.outer)
+            nesting.settle()
+        try:
+            yield
+        finally:
+            if self._watch is not None:
+                self._watch.__enter__()  # type: ignore[no-untyped-call]
+                nesting.enter(self)
+                nesting.settle()
 
     @contextmanager
     def watching_thread(self) -> Iterator[None]:
@@ -144,17 +159,12 @@ class Check:
 
     # -- what the mode tells -----------------------------------------------------------------------
 
-    @property
-    def _owner(self) -> Check:
-        """The check that the running code belongs to, where tasks take turns in one thread."""
-        return nesting.innermost() or self
-
     def mend(
         self, error: Exception, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], numbers: Numbers | None
     ) -> Any:
-        if os.getpid() != self._process:  # a worker of a loader, whose copy of us nobody reads
+        owner = nesting.innermost()  # where tasks take turns in one thread, not always this one
+        if owner is None or os.getpid() != self._process:  # a worker of a loader, whose copy of us nobody reads
             return NOT_MENDED
-        owner = self._owner
         with owner._lock:
             result = owner.repairer.mend(error, _caller(), func, args, kwargs, numbers)
             if owner.repairer.ledger.entries:
@@ -163,21 +173,22 @@ class Check:
             return result
 
     def made(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        owner = self._owner
-        with owner._lock:
-            owner.repairer.ledger.trace([args, kwargs], result)
+        owner = nesting.innermost()
+        if owner is not None:
+            with owner._lock:
+                owner.repairer.ledger.trace([args, kwargs], result)
 
     def moved(self, watched: Watched, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         assert watched.measure is not None
         facts = watched.measure(args, kwargs, result)
-        if facts is not None:
-            owner = self._owner
+        owner = nesting.innermost()
+        if facts is not None and owner is not None:
             with owner._lock:
                 if owner.log.note(watched, facts, kwargs, _caller()):
                     self._modules.forget()
 
     def ran(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        if self.elsewhere is not None and self.is_open:
+        if self.elsewhere is not None and self.is_open and nesting.innermost() is not None:
             with self._lock:
                 self.elsewhere.note(func, args, kwargs, result, _caller())
 
@@ -203,10 +214,10 @@ class Check:
         report.done = True
         if self.outer is not None and self.outer.is_open:  # what a check inside has seen belongs to the outer too
             with self.outer._lock:
-                self.outer.repairer.ledger.entries.extend(self.repairer.ledger.entries)
+                self.outer.repairer.ledger.absorb(self.repairer.ledger)
                 self.outer.log.absorb(self.log)
         del self.repairer, self.log, self._modules  # they hold tensors
-        self.elsewhere = self.outer = None
+        self.elsewhere = None
         self._watches.clear()
 
     def _odd(self) -> tuple[tuple[Row, ...], tuple[Fix, ...]]:

@@ -15,7 +15,7 @@ from ipydevice.diagnose import bindings, holders
 from ipydevice.diagnose.evaluate import MISSING, value
 from ipydevice.diagnose.finding import Step
 from ipydevice.diagnose.frames import COMPREHENSIONS, Frame
-from ipydevice.diagnose.meeting import Candidate, candidates
+from ipydevice.diagnose.meeting import Candidate, candidates, ingredients
 from ipydevice.diagnose.origin import Tracer
 
 
@@ -74,7 +74,9 @@ def _frames_of(step: Step, stray: Candidate, users: list[Frame]) -> list[Frame]:
     """The live frames in which the names of a step can be read: that of the stray, and those around a comprehension."""
     found = [] if step.site.source is not stray.source else [stray.frame]
     at = users.index(stray.frame)
-    while found and at > 0 and users[at].frame.f_code.co_name in COMPREHENSIONS and users[at - 1].source is stray.source:
+    while (
+        found and at > 0 and users[at].frame.f_code.co_name in COMPREHENSIONS and users[at - 1].source is stray.source
+    ):
         at -= 1
         found.append(users[at])
     return found
@@ -105,7 +107,7 @@ def _one_up(stray: Candidate, users: list[Frame], frames: list[Frame], tracer: T
     bound = bindings.of_name(function, root.id)
     binding = bindings.latest(bound, source, root)
     if binding is not None and (root.id not in names or binding.line < root.lineno or binding.how != "assignment"):
-        return None
+        return _ingredient(stray, binding)
     if root.id not in names:
         return _enclosing(stray, root.id, users)
     if names[0] == root.id and root.id in ("self", "cls"):  # its state is named where the class is written
@@ -122,11 +124,26 @@ def _one_up(stray: Candidate, users: list[Frame], frames: list[Frame], tracer: T
     matched = [c for c in outside if c.known and wanted is not None and placement.same(c.value, wanted)]
     exact = [c for c in matched if c.value is wanted] or matched
     if exact:
-        return min(exact, key=lambda c: (len(c.member), c.role == "callee"))
+        found = min(exact, key=lambda c: (len(c.member), c.role == "callee"))
+        return None if found.member and isinstance(found.node, ast.Call) else found  # `f(x).mask` names nothing there
     given = tracer.argument_in_caller(frame, function, root.id) if stray.node is root else None
     if given is not None:
         return Candidate(caller, given[1], "", stray.device, value=stray.value, known=stray.known, result=True)
     return None
+
+
+def _ingredient(stray: Candidate, binding: bindings.Binding) -> Candidate | None:
+    """The tensor that a local was computed from, where PyTorch alone did that: ``mask`` of ``w = mask.float()``."""
+    if binding.how != "assignment" or binding.value is None or not isinstance(stray.node, ast.Name) or stray.member:
+        return None
+    if not placement.is_tensor(stray.value):
+        return None
+    parts = [c for c in ingredients(stray.frame, binding.value) if c.device is not None]
+    if not parts or any(not c.known or c.member or c.device != stray.device for c in parts):
+        return None
+    if any(isinstance(c.node, ast.Name) and c.node.id == stray.node.id for c in parts):
+        return None  # `x = x.float()`: the name means the result now
+    return parts[0]
 
 
 def _tensor_of(stray: Candidate) -> Any:

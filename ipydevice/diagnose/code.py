@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import FrameType, FunctionType, MethodType
 from typing import Any
 
@@ -14,15 +16,61 @@ from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.frames import Frame, Sources, is_library
 from ipydevice.diagnose.source import FunctionNode, Source
-from ipydevice.placement.kinds import attributes
+from ipydevice.placement.kinds import attributes, class_dicts
+
+
+@dataclass(slots=True)
+class Entered:
+    """A finished call that a value is followed into: the frame is gone, the arguments still stand in the text."""
+
+    call: ast.Call
+    site: Site  # where the call stands
+    bound: bool
+    scope: Scope  # what the function still sees: `self`, what its closure caught, its globals
 
 
 class Code:
     """The frames of one error and the cells that ran, as text that can be asked."""
 
-    def __init__(self, sources: Sources, frames: list[Frame]) -> None:
+    def __init__(self, sources: Sources, frames: list[Frame], namespace: dict[str, Any]) -> None:
         self.sources = sources
         self.frames = [frame for frame in frames if frame.is_user]
+        self.in_loader = any(_is_of_loader(frame) for frame in frames)  # items and batches are made there
+        self.workspace = Scope.of_namespace(namespace)
+        self._entered: dict[FunctionNode, Entered] = {}
+
+    def enter(self, called: Any, call: ast.Call, site: Site) -> tuple[Source, FunctionNode] | None:
+        """The definition of what a finished call ran, when it is the user's; its arguments are kept in mind."""
+        text = self.function_text(called)
+        if text is None:
+            return None
+        live: Any = self._users_layer(called)
+        bound = is_exactly(live, MethodType)
+        function: FunctionType = live.__func__ if bound else live
+        names = dict(zip(function.__code__.co_freevars, _caught(function), strict=False))
+        parameters = bindings.parameters(text[1])
+        if bound and parameters:
+            names[parameters[0]] = live.__self__
+        around = self.entered(site)
+        if around is not None and _passes_all_on(call, site.source.function(site.node)):  # `return fn(*args, **kw)`
+            call, site = around.call, around.site
+        self._entered[text[1]] = Entered(call, site, bound, Scope(names, function.__globals__))
+        return text
+
+    def entered(self, site: Site) -> Entered | None:
+        """The finished call whose text a site stands in."""
+        if site.frame is not None:
+            return None
+        function = site.node if site.node in self._entered else site.source.function(site.node)
+        while function is not None and function not in self._entered:
+            function = site.source.function(function)
+        return self._entered.get(function) if function is not None else None
+
+    def scope(self, site: Site) -> Scope:
+        if site.frame is not None:
+            return Scope.of_frame(site.frame)
+        entered = self.entered(site)
+        return entered.scope if entered is not None else self.workspace
 
     def _live_frame(self, source: Source, function: FunctionNode | None) -> FrameType | None:
         found = self._frame_of(source, function)
@@ -168,14 +216,31 @@ class Code:
                     return source, node
         return None
 
+    @staticmethod
+    def _users_layer(called: Any) -> Any:
+        """The outermost layer of a decorated function, or the ``__call__`` of an object, that is the user's code."""
+        live = called
+        for _ in range(8):  # functools.wraps, lru_cache, one upon the other
+            function: Any = live.__func__ if is_exactly(live, MethodType) else live
+            if is_exactly(function, FunctionType) and not is_library(function.__code__.co_filename):
+                return live
+            inner: Any = attributes(function).get("__wrapped__")
+            if inner is None:
+                break
+            live = MethodType(inner, live.__self__) if live is not function and callable(inner) else inner
+        if is_exactly(called, FunctionType, MethodType) or is_of(called, type) or placement.is_module(called):
+            return None
+        method: Any = next((space["__call__"] for space in class_dicts(type(called)) if "__call__" in space), None)
+        is_users = is_exactly(method, FunctionType) and not is_library(method.__code__.co_filename)
+        return MethodType(method, called) if is_users else None
+
     def function_text(self, function: Any) -> tuple[Source, FunctionNode] | None:
         """The definition of a function, when it is the user's."""
-        live = function.__func__ if type(function) is MethodType else function
-        for _ in range(8):  # functools.wraps, lru_cache, one upon the other
-            live = attributes(live).get("__wrapped__", live)
-        code = live.__code__ if type(live) is FunctionType else None
-        if code is None or is_library(code.co_filename):
+        live = self._users_layer(function)
+        live = live.__func__ if is_exactly(live, MethodType) else live
+        if not is_exactly(live, FunctionType):
             return None
+        code = live.__code__
         source = self.sources.of_code_file(code.co_filename)
         if source is None:
             return None
@@ -186,6 +251,29 @@ class Code:
             if first == code.co_firstlineno and getattr(item, "name", "<lambda>") == code.co_name:
                 return source, item
         return None
+
+
+def _is_of_loader(frame: Frame) -> bool:
+    return not frame.is_user and os.path.join("torch", "utils", "data", "_utils") in frame.file
+
+
+def _caught(function: FunctionType) -> list[Any]:
+    """What the cells of a closure hold; `MISSING` for one that is empty still."""
+    found: list[Any] = []
+    for cell in function.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:
+            found.append(MISSING)
+    return found
+
+
+def _passes_all_on(call: ast.Call, function: FunctionNode | None) -> bool:
+    """Whether a wrapper gives its own ``*args`` and ``**kwargs`` to what it wraps, and nothing else."""
+    if function is None or function.args.vararg is None:
+        return False
+    stars = [arg.value for arg in call.args if isinstance(arg, ast.Starred)]
+    return len(stars) == len(call.args) == 1 and ast.unparse(stars[0]) == function.args.vararg.arg
 
 
 def _holds(live: Any, wanted: Any) -> bool:

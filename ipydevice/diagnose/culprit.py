@@ -162,8 +162,8 @@ def _choose_for_host(choice: Choice, mismatch: Mismatch, below: Frame | None) ->
     named = below.frame.f_locals.get(mismatch.host_required or "") if below is not None else None
     fitting = [c for c in away if c.known and placement.is_tensor(named) and placement.same(c.value, named)]
     fitting = fitting or [c for c in away if c.role == mismatch.host_required]
-    if mismatch.host_required == "lengths" and not fitting:
-        fitting = away[1:]
+    if not fitting and mismatch.family != "numpy":  # a builtin has no frame: lengths, sizes and positions are integers
+        fitting = [c for c in away if c.known and (placement.dtype_of(c.value) or "").startswith("int")] or away[1:]
     found = (fitting or away)[0]
     if found.within is not None:
         found = replace(found, node=found.within, known=False, value=None, result=True, within=None)

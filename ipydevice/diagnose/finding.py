@@ -54,6 +54,7 @@ class Step:
     how: How
     site: Site
     value: ast.expr | None = None  # the right-hand side, iterable, argument or returned expression
+    part: int | None = None  # which element of the value it is, where an unpacking tells
 
 
 @dataclass(slots=True)

@@ -113,6 +113,14 @@ def _expand(frame: Frame, expr: ast.expr, role: str, passed: dict[ast.expr, Any]
     return _ingredients(frame, expr, role, where) or [Candidate(frame, expr, role, where, result=True)]
 
 
+def ingredients(frame: Frame, expr: ast.expr) -> list[Candidate]:
+    """The named tensors that a computed value was made of; empty where a move or a factory stands between."""
+    base = view_of(expr, frame.scope)
+    if base is not expr and placement.is_tensor(value(base, frame.scope)):
+        return _expand(frame, base, "", {})
+    return _ingredients(frame, base, "", None)
+
+
 def _ingredients(frame: Frame, expr: ast.expr, role: str, where: str | None) -> list[Candidate]:
     """The named tensors that an intermediate result was computed from: ``m`` of ``m * b1``, ``a`` of ``a.mul_(b)``.
 

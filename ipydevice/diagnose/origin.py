@@ -10,19 +10,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
-from types import FrameType, ModuleType
+from types import FrameType, MethodType, ModuleType
 from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose import bindings, holders
 from ipydevice.diagnose.bindings import Binding
 from ipydevice.diagnose.code import Code
-from ipydevice.diagnose.evaluate import MISSING, Scope, is_of, value
+from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
 from ipydevice.diagnose.finding import How, Site, Step
 from ipydevice.diagnose.frames import Frame, Sources
-from ipydevice.diagnose.infer import call_name, device
+from ipydevice.diagnose.infer import FACTORIES, call_name, device, keyword
 from ipydevice.diagnose.meeting import view_of
 from ipydevice.diagnose.source import FunctionNode, Source
+from ipydevice.placement.kinds import class_dicts
 
 LONGEST = 16  # steps of one chain: a bound by count, never by the clock
 
@@ -31,9 +32,8 @@ class Tracer(Code):
     """Follows values backwards through the frames of one error and the cells that ran."""
 
     def __init__(self, sources: Sources, frames: list[Frame], namespace: dict[str, Any]) -> None:
-        super().__init__(sources, frames)
+        super().__init__(sources, frames, namespace)
         self.namespace = namespace
-        self.workspace = Scope.of_namespace(namespace)
         self._indexes: dict[int, holders.Index] = {}
 
     @cached_property
@@ -58,10 +58,12 @@ class Tracer(Code):
         seen: set[int] = set()
         here: Site | None = site
         while here is not None and len(steps) < LONGEST:
-            step = self._step(here, stray_device)
+            step = self._step(here, stray_device, steps[-1].part if steps else None)
             if step is None or step.how == "import" or id(step.site.node) in seen:
                 break
             seen.add(id(step.site.node))
+            if step.part is None and steps and steps[-1].part is not None:
+                _carry(step, steps[-1].part)
             steps.append(step)
             here = Site(step.site.source, step.value, step.site.frame) if step.value is not None else None
         return steps
@@ -80,12 +82,9 @@ class Tracer(Code):
             return [step, *onward]
         return []
 
-    def scope(self, site: Site) -> Scope:
-        return Scope.of_frame(site.frame) if site.frame is not None else self.workspace
-
     # One step ------------------------------------------------------------------------------
 
-    def _step(self, site: Site, stray_device: str | None) -> Step | None:
+    def _step(self, site: Site, stray_device: str | None, part: int | None = None) -> Step | None:
         node = view_of(site.node, self.scope(site)) if isinstance(site.node, ast.expr) else site.node
         if isinstance(site.node, ast.Subscript):
             filled = self._of_target(site, site.node)
@@ -97,7 +96,7 @@ class Tracer(Code):
             case ast.Attribute():
                 return self._of_attribute(site, node)
             case ast.Call():
-                return self._of_call(site, node, stray_device)
+                return self._of_call(site, node, stray_device, part)
             case ast.BinOp() | ast.Compare():
                 others = [node.right] if isinstance(node, ast.BinOp) else node.comparators
                 side = self._guilty_side(site, (node.left, *others), stray_device)
@@ -106,6 +105,8 @@ class Tracer(Code):
                 return Step("assignment", Site(site.source, node, site.frame), node.value)
             case ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
                 return self._step(Site(site.source, node.elt, site.frame), stray_device)
+            case ast.Tuple(elts=elts) if part is not None and part < len(elts):
+                return self._step(Site(site.source, elts[part], site.frame), stray_device)
             case ast.Tuple() | ast.List():
                 side = self._guilty_side(site, tuple(node.elts), stray_device)
                 return None if side is None else self._step(Site(site.source, side, site.frame), stray_device)
@@ -114,7 +115,8 @@ class Tracer(Code):
     def _guilty_side(self, site: Site, sides: tuple[ast.expr, ...], stray_device: str | None) -> ast.expr | None:
         scope = self.scope(site)
         found = next((side for side in sides if stray_device and device(side, scope) == stray_device), None)
-        if found is None and site.frame is None:  # its names are gone: all sides were where the result was
+        gone = site.frame is None or all(value(view_of(side, scope), scope) is MISSING for side in sides)
+        if found is None and gone:  # its names are gone: all sides were where the result was
             found = next((side for side in sides if not isinstance(side, ast.Constant)), None)
         return found
 
@@ -148,10 +150,10 @@ class Tracer(Code):
         if binding.how == "define":
             return Step("assignment", Site(source, binding.node, frame))
         kind: How = how or ("with" if binding.how == "with" else "import" if binding.how == "import" else binding.how)
-        given = binding.value
-        if binding.part is not None and isinstance(given, ast.Tuple) and binding.part < len(given.elts):
-            given = given.elts[binding.part]
-        return Step(kind, Site(source, binding.node, frame), given)
+        given, part = binding.value, binding.part
+        if part is not None and isinstance(given, ast.Tuple) and part < len(given.elts):
+            given, part = given.elts[part], None
+        return Step(kind, Site(source, binding.node, frame), given, part)
 
     # Parameters ----------------------------------------------------------------------------
 
@@ -159,13 +161,20 @@ class Tracer(Code):
         self, source: Source, function: FunctionNode, name: str, frame: FrameType | None, *, closure: bool
     ) -> Step | None:
         how: How = "closure" if closure else "argument"
-        live = next((f for f in self.frames if f.frame is frame), None) or self._frame_of(source, function)
+        live = next((f for f in self.frames if f.frame is frame), None)
+        if live is None and function not in self._entered:
+            live = self._frame_of(source, function)
         if live is not None:
             given = self.argument_in_caller(live, function, name)
             if given is not None:
                 return Step(how, *given)
+        entered = self._entered.get(function)
+        if live is None and entered is not None:
+            passed = bindings.argument_for(entered.call, function, name, entered.bound)
+            if passed is not None:
+                return Step(how, Site(entered.site.source, entered.call, entered.site.frame), passed)
         called = self._call_in_cells(source, function, name)
-        if called is not None:
+        if called is not None and entered is None:
             return Step(how, *called)
         default = bindings.default_of(function, name)
         if default is not None:
@@ -249,7 +258,7 @@ class Tracer(Code):
         if is_of(owner, ModuleType):
             return None
         if owner is not MISSING:
-            step = self.of_attribute_of(owner, node.attr)
+            step = self.of_attribute_of(owner, node.attr) or self._of_property(site, owner, node.attr)
             if step is not None:
                 return step
         else:
@@ -259,6 +268,17 @@ class Tracer(Code):
                 if chosen is not None:
                     return self._binding_step(chosen, site.source, None, "attribute")
         return assigned or self._step(Site(site.source, node.value, site.frame), None)
+
+    def _of_property(self, site: Site, owner: Any, name: str) -> Step | None:
+        """What a property of the user's gives back, by its text."""
+        found: Any = next((space[name] for space in class_dicts(type(owner)) if name in space), None)
+        getter = (
+            found.fget if is_exactly(found, property) else found.func if is_exactly(found, cached_property) else None
+        )
+        if getter is None:
+            return None
+        text = self.enter(MethodType(getter, owner), ast.Call(ast.Name(name), [], []), site)
+        return self._returned(*text, None) if text is not None else None
 
     def of_attribute_of(self, owner: Any, name: str) -> Step | None:
         """Where attribute `name` of a live object was set: on it in a cell, or by a method of its class."""
@@ -282,20 +302,19 @@ class Tracer(Code):
 
     # Calls ---------------------------------------------------------------------------------
 
-    def _of_call(self, site: Site, node: ast.Call, stray_device: str | None) -> Step | None:
+    def _of_call(self, site: Site, node: ast.Call, stray_device: str | None, part: int | None) -> Step | None:
         scope = self.scope(site)
-        function = self.function_text(value(node.func, scope))
+        function = self.enter(value(node.func, scope), node, site)
         if function is not None:
-            source, definition = function
-            returned = bindings.returns(definition)
-            if returned:
-                return Step("return", Site(source, self._return_node(source, returned[-1]), None), returned[-1])
-            return None
+            return self._returned(*function, part)
         if isinstance(node.func, ast.Attribute) and not call_name(node, scope):
             if node.func.attr in ("to", "cuda", "cpu", "to_empty"):
-                return None
+                return self._of_model_device(site, node, stray_device)
             receiver = device(node.func.value, scope)
-            if receiver is None and site.frame is None and isinstance(node.func.value, (ast.BinOp, ast.Call, ast.Name)):
+            unnamed = isinstance(node.func.value, ast.Call) or (
+                site.frame is None and isinstance(node.func.value, (ast.BinOp, ast.Name))
+            )
+            if receiver is None and unnamed:
                 return self._step(Site(site.source, node.func.value, None), stray_device)
             if (
                 receiver is not None
@@ -304,14 +323,57 @@ class Tracer(Code):
             ):
                 return self._step(Site(site.source, node.func.value, site.frame), stray_device)
             return None
-        for arg in node.args:
-            if stray_device is not None and device(arg, scope) == stray_device and _is_passive(node, scope):
-                return self._step(Site(site.source, arg, site.frame), stray_device)
+        match node:
+            case ast.Call(func=ast.Name(id="zip"), args=args) if (
+                part is not None and part < len(args) and not isinstance(args[part], ast.Starred)
+            ):
+                return self._step(Site(site.source, args[part], site.frame), stray_device)
+            case ast.Call(func=ast.Name(id="enumerate" | "zip" | "tqdm"), args=[inner, *_]):
+                inner = inner.value if isinstance(inner, ast.Starred) else inner
+                return self._step(Site(site.source, inner, site.frame), stray_device, part)
+        if not _is_passive(node, scope):
+            return None
+        if call_name(node, scope) in FACTORIES:
+            return self._of_model_device(site, node, stray_device)
+        side = self._guilty_side(site, tuple(node.args), stray_device)
+        if side is None:
+            return None
+        return self._step(Site(site.source, side, site.frame), stray_device)
+
+    def _of_model_device(self, site: Site, node: ast.Call, stray_device: str | None) -> Step | None:
+        """``torch.zeros(n, device=index.device)``: it is where `index` is, so `index` tells where that comes from."""
+        given = keyword(node, "device") or (
+            node.args[0] if node.args and isinstance(node.func, ast.Attribute) else None
+        )
+        match given:
+            case ast.Attribute(value=ast.Name() as model, attr="device"):
+                live = value(model, self.scope(site))
+                if live is MISSING or (placement.is_tensor(live) and placement.device_of(live) == stray_device):
+                    return self._step(Site(site.source, model, site.frame), stray_device)
         return None
+
+    def _returned(self, source: Source, function: FunctionNode, part: int | None) -> Step | None:
+        """What a finished call gave back; of a tuple that is unpacked afterwards the one element."""
+        returned = [expr for expr in bindings.returns(function) if not isinstance(expr, ast.Constant)]
+        if not returned:
+            return None
+        given = returned[-1]
+        site = Site(source, self._return_node(source, given), None)
+        if part is not None and isinstance(given, ast.Tuple) and part < len(given.elts):
+            return Step("return", site, given.elts[part])
+        return Step("return", site, given, part)
 
     @staticmethod
     def _return_node(source: Source, expr: ast.expr) -> ast.AST:
         return source.statement(expr) or expr
+
+
+def _carry(step: Step, part: int) -> None:
+    """``pair = f(); a, b = pair``: one step further out it is still the first of two."""
+    if isinstance(step.value, ast.Tuple) and part < len(step.value.elts):
+        step.value = step.value.elts[part]
+    else:
+        step.part = part
 
 
 def _in_force(found: list[Binding], source: Source, until: ast.AST | None) -> Binding | None:

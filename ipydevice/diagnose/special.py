@@ -51,7 +51,8 @@ def _elsewhere(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choic
             return None
         scope = Scope({"self": owner}, tracer.namespace)
         frame = [frame for frame in frames if frame.is_user][-1]
-        for expr in (part for part in ast.walk(node) if isinstance(part, ast.Attribute)):
+        read = [part for text in _with_locals(node, source) for part in ast.walk(text)]
+        for expr in (part for part in read if isinstance(part, ast.Attribute)):
             kept = value(expr, scope)
             via = next((member.via for member in placement.members(owner) if member.value is kept), "")
             tensor = (
@@ -65,6 +66,18 @@ def _elsewhere(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choic
             fact = f"{ast.unparse(expr)} is a plain attribute: replicas share it, they get no copy of their own"
             return Choice(stray, None, [stray], [step] if step is not None else [], evidence=[fact], margin=1.0)
     return None
+
+
+def _with_locals(node: ast.AST, source: Source) -> list[ast.AST]:
+    """A node and, where it reads locals, what these were made of: ``keys`` of ``keys = torch.stack(self.bank)``."""
+    function = source.function(node)
+    found: list[ast.AST] = [node]
+    for text in found:
+        if function is None or len(found) > 8:
+            break
+        for name in {part.id for part in ast.walk(text) if isinstance(part, ast.Name)}:
+            found += [b.value for b in bindings.of_name(function, name) if b.value is not None and b.value not in found]
+    return found
 
 
 def _instance_in(frames: list[Frame], name: str) -> Any:
@@ -211,14 +224,15 @@ def _expressions(frame: Frame) -> list[ast.expr]:
 def _made_on_accelerator(live: Any, tracer: Tracer) -> tuple[Source, ast.Call] | None:
     """The call in a Dataset's class, or in a collate function, that names or moves to an accelerator."""
     texts: list[tuple[Source, ast.AST]] = list(tracer.classes_of(live)) if live is not None else []
+    scope = Scope({**tracer.workspace.names, "self": live}, tracer.workspace.outer)
     function = tracer.function_text(live)
     if function is not None:
         texts.append(function)
     for source, tree in texts:
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             explicit = keyword(call, "device")
-            named = device_name(value(explicit, tracer.workspace)) if explicit is not None else None
-            moved = named or moved_to(call, tracer.workspace)
+            named = device_name(value(explicit, scope)) if explicit is not None else None
+            moved = named or moved_to(call, scope)
             if moved is not None and moved.split(":")[0] not in ("cpu", "meta"):
                 return source, call
     return None

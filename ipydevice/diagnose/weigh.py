@@ -45,6 +45,8 @@ def weight(
         return points + 3.0, [f"{name} is the index, on {device}; {_BY_RULE}"]
     if candidate.role == "index":
         points += 0.5
+    if tracer.in_loader and device != HOST:
+        return points + 4.0, [f"{name} is made on {device} for a DataLoader, whose items belong on the host"]
     unreachable = _unreachable_by_to(candidate, tracer)
     if unreachable is not None:
         owner_device, fact = unreachable
@@ -66,19 +68,17 @@ def _unreachable_by_to(candidate: Candidate, tracer: Tracer) -> tuple[str, str] 
     """(device of the module, fact) for a tensor that a module keeps where ``.to()`` does not reach."""
     if not candidate.known:
         return None
-    for holder in _owners(candidate, tracer):
-        module, via, path = holder
-        if not placement.is_module(module) or via in ("parameter", "buffer", "module"):
+    keeper: Any = None
+    for module, via, path in _owners(candidate, tracer):
+        if not placement.is_module(module) or (keeper is None and via in ("parameter", "buffer", "module")):
             continue
-        devices = {placement.device_of(t) for t in holders.registered(module)}
-        devices.discard("meta")
+        keeper = module if keeper is None else keeper
+        devices = {placement.device_of(t) for t in holders.registered(module)} - {"meta"}
         if len(devices) == 1:
-            home = devices.pop()
-            kind = placement.class_name(type(module))
-            return (
-                home,
-                f"{path} is a plain attribute of {kind}, so .to() leaves it behind; {kind}'s parameters are on {home}",
-            )
+            home, kind = devices.pop(), placement.class_name(type(keeper))
+            whose = f"{kind}'s" if module is keeper else f"{placement.class_name(type(module))}'s"
+            fact = f"{path} is a plain attribute of {kind}, so .to() leaves it behind; {whose} parameters are on {home}"
+            return home, fact
     return None
 
 
@@ -95,14 +95,17 @@ def holder_chain(candidate: Candidate, tracer: Tracer) -> list[holders.Holder]:
         above = _chain_of_node(candidate)
         return above[:-1] + chain if above else chain
     above = _chain_of_node(candidate)
-    if len(above) > 1:
+    if len(above) > 1 and not all(holders.is_container(holder.value) for holder in above[:-1]):
         return above
     wanted = candidate.value
     if not candidate.known:
-        return []
+        return above if len(above) > 1 else []
     me = next(((n, live) for n, live in dict.items(candidate.frame.frame.f_locals) if n in ("self", "cls")), None)
     inside = tracer.held_by(*me).find(wanted) if me is not None else []
-    return inside or tracer.held.find(wanted)
+    kept = inside or tracer.held.find(wanted)
+    if len(above) > 1 and all(holders.is_container(holder.value) for holder in kept[:-1]):
+        return above
+    return kept
 
 
 def _chain_of_node(candidate: Candidate) -> list[holders.Holder]:
@@ -145,6 +148,7 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
     chain = tracer.trace(site, candidate.device)
     ends: list[tuple[ast.expr, Site]] = [(step.value, step.site) for step in chain if step.value is not None]
     ends.insert(0, (candidate.node, site))
+    home = site.source.function(site.node)
     for expr, where in ends:
         scope = tracer.scope(where)
         if isinstance(expr, ast.Call) and placement.is_module(value(expr.func, scope)):
@@ -152,7 +156,9 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
         for call in [n for n in ast.walk(expr) if isinstance(n, ast.Call)]:
             moved = moved_to(call, scope)
             if moved is not None and moved == candidate.device:
-                return 1.5 if is_literal_device(call) and moved != HOST else -2.0
+                if is_literal_device(call) and moved != HOST:
+                    return 1.5
+                return -1.0 if moved == HOST and where.source.function(call) is not home else -2.0  # laid aside there
             if call_name(call, scope) in FACTORIES:
                 if keyword(call, "device") is None:
                     facts.append(f"{candidate.expression} is made by {where.source.segment(call)} without a device")

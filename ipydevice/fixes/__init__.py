@@ -11,6 +11,7 @@ from ipydevice.fixes.apply import apply
 from ipydevice.fixes.by_cause import BY_CAUSE, WHATEVER, anything
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.guards import guard
+from ipydevice.fixes.reborn import built_again
 
 __all__ = ["apply", "propose"]
 
@@ -26,7 +27,7 @@ def propose(finding: Finding) -> list[Fix]:
     repairs: list[Fix] = []
     seen: set[tuple[str, ...]] = set()
     for fix in _fixes(ctx):
-        key = (*(edit.after for edit in fix.edits), fix.setup or "")
+        key = (*(edit.after for edit in fix.edits), fix.setup or "", *(() if fix.edits else (fix.title,)))
         if key in seen:
             continue
         seen.add(key)
@@ -41,8 +42,10 @@ def propose(finding: Finding) -> list[Fix]:
 
 
 def _fixes(ctx: Context) -> Iterator[Fix]:
-    repairs = [*WHATEVER, *BY_CAUSE.get(ctx.finding.cause, ())]
-    if ctx.finding.cause not in _NO_MOVE:
+    repairs: list[Callable[[Context], Iterator[Proposal]]] = [*WHATEVER, *BY_CAUSE.get(ctx.finding.cause, ())]
+    if any(True for _ in built_again(ctx)):
+        repairs = [built_again]  # other edits would be of a class that nothing uses any more
+    elif ctx.finding.cause not in _NO_MOVE:
         repairs.append(anything)
     for repair in repairs:
         try:

@@ -232,6 +232,6 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "stray_in_collection": (in_collection, left_behind),
     "library_returns_cpu": (taken_from_elsewhere,),
     "dp_replica_state": (replicas.kept_on_the_first_card, taken_from_elsewhere),
-    "no_accelerator": (ordinals.existing_card, absent.no_accelerator),
+    "no_accelerator": (ordinals.several_cards, absent.no_accelerator, ordinals.existing_card),
     "unknown": (left_behind,),
 }

@@ -87,13 +87,14 @@ def cell_source(ctx: Context, cell: Cell) -> Source:
 def settings(ctx: Context, owner: Any, attribute: str) -> list[Setting]:
     """The statements of the owner's class that set ``self.<attribute>``, in the order they stand."""
     for source, node in class_nodes(ctx, owner):
-        found = list(_settings(source, node, attribute))
+        found = list(settings_in(source, node, attribute))
         if found:
             return found
     return []
 
 
-def _settings(source: Source, node: ast.ClassDef, attribute: str) -> Iterator[Setting]:
+def settings_in(source: Source, node: ast.ClassDef, attribute: str) -> Iterator[Setting]:
+    """The statements of one class that set the attribute."""
     for method in node.body:
         if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue

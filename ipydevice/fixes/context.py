@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Finding, Site, Step, Stray
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Edit, Fix
-from ipydevice.fixes import sound
+from ipydevice.fixes import sound, undo
 from ipydevice.fixes.device_expr import device_expression, is_literal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import own_nodes
@@ -35,6 +36,7 @@ class Proposal:
     live: str | None = None  # code that does the same to the objects that exist now
     note: str = ""
     certain: bool = True  # False: something could not be checked
+    anew: frozenset[str] = frozenset()  # names that mean something new already: what uses them is run again
 
 
 class Context:
@@ -110,6 +112,9 @@ class Context:
         if any(edit is None for edit in edits) or not all(sound.is_sound(self, draft) for draft in proposal.drafts):
             return []
         made = [edit for edit in edits if edit is not None]
+        if proposal.anew:
+            plan = self.rerunner.from_cells(set(proposal.anew))
+            return [self._edit(proposal, made, plan)] if len(plan.cells) > 1 else []
         if not made:
             return [self._repair(proposal)] if proposal.live and not self._built_anew(proposal.live) else []
         if any(edit.file for edit in made):
@@ -153,8 +158,8 @@ class Context:
             kind="edit",
             edits=tuple(edits),
             rerun=plan.rerun,
-            note=_sentences(proposal.note, *plan.notes),
-            checked=proposal.certain and self.target is not None and not literal,
+            note=_sentences(proposal.note, *plan.notes, *self._half_done(plan)),
+            checked=proposal.certain and (self.target is not None or _needs_no_target(self.finding)) and not literal,
         )
 
     def _repair(self, proposal: Proposal) -> Fix:
@@ -164,7 +169,7 @@ class Context:
             kind="repair",
             setup=proposal.live,
             rerun=plan.rerun,
-            note=_sentences("the text stays as it is: after a restart the error is back", *self._half_done()),
+            note=_sentences("the text stays as it is: after a restart the error is back", *self._half_done(plan)),
             checked=proposal.certain and proposal.live is not None and _compiles(proposal.live),
         )
 
@@ -177,17 +182,17 @@ class Context:
         again = names & self.work.effects(failed).binds
         return any(placement.kind_of(self.finding.namespace.get(name)) is not None for name in again)
 
-    def _half_done(self) -> list[str]:
-        """What the failed cell has done already and does again."""
-        failed = self.work.failed
-        if failed is None or self.finding.failed.source.cell is not failed:
+    def _half_done(self, plan: Plan) -> list[str]:
+        """What the failed cell has done already and does again when it re-runs, and how to take it back."""
+        failed, start = self.work.failed, self.finding.start
+        if failed is None or start is None or start.source.cell is not failed:
             return []
-        line = getattr(self.finding.failed.node, "lineno", 0)
-        own = self.work.effects(failed)
+        line = start.frame.f_lineno if start.frame is not None else 0  # the frame has ended where it raised
+        anew = self.work.effects(failed).binds.union(*(self.work.effects(cell).binds for cell in plan.cells))
         return [
-            f"the failed run has already called {name}.{method}()"
-            for name, method, node in own.unsafe
-            if node.lineno < line and name not in own.binds
+            f"the failed run has already called {name}.{method}()" + undo.spoken(self.work.effects(failed).tree, node)
+            for name, method, node in self.work.effects(failed).unsafe
+            if node.lineno < line and name not in anew
         ][:2]
 
     def _patches(self, proposal: Proposal, edits: list[Edit]) -> list[Fix]:
@@ -209,14 +214,20 @@ def _sentences(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
 
 
+def _needs_no_target(finding: Finding) -> bool:
+    """Nothing meets anything where a device is only missing."""
+    return finding.mismatch.kind == "availability"
+
+
 def _devices(edits: list[Edit]) -> list[str]:
     """Device literals that the edits bring in."""
-    found = []
+    found: Counter[str] = Counter()
     for edit in edits:
-        for line in Counter(edit.after.splitlines()) - Counter(edit.before.splitlines()):
-            if any(f"{q}{kind}" in line for q in "\"'" for kind in ("cuda:", "mps", "xpu:")):
-                found.append('"')
-    return found
+        found += Counter(_LITERAL.findall(edit.after)) - Counter(_LITERAL.findall(edit.before))
+    return list(found)
+
+
+_LITERAL = re.compile(r"""["'](?:(?:cuda|xpu|hpu|npu):\d+|mps)["']""")
 
 
 def _compiles(code: str) -> bool:

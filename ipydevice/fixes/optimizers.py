@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.finding import Site, Step
@@ -12,6 +13,7 @@ from ipydevice.fixes.attributes import at_use, owners
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import bound, root
 from ipydevice.fixes.objects import move_object
+from ipydevice.placement.kinds import attributes, torch_class
 
 
 def optimizer_state(ctx: Context) -> Iterator[Proposal]:
@@ -37,7 +39,8 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
         return
     code = _state_loop(ctx, name)
     live_name = name if root(ast.parse(name, mode="eval").body) in ctx.finding.namespace else None
-    live = _state_loop(ctx, live_name) if live_name else None
+    counted = _uncounted(ctx, live_name) if live_name else None
+    live = "\n".join(filter(None, (counted, _state_loop(ctx, live_name)))) if live_name else None
     for site, statement in _after_state(ctx, name):
         draft = ctx.draft(site.source)
         draft.after(statement, code)
@@ -45,7 +48,8 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
             f"move the state of {name} to its parameters' devices",
             [draft],
             live=live,
-            note="Adam's 'step' stays on the host, where it belongs; a failed step() may have counted it already",
+            note="Adam's 'step' stays on the host, where it belongs"
+            + ("; the step() that failed has counted itself already, a repair takes that back" if counted else ""),
         )
         return
 
@@ -63,6 +67,33 @@ def _optimizer_name(ctx: Context) -> str | None:
         if live is stray.owner and placement.is_optimizer(live) and not name.startswith("_"):
             return name
     return None
+
+
+def _uncounted(ctx: Context, name: str) -> str | None:
+    """Code that sets the steps back to what they were before the step() that failed: it counts before it computes.
+
+    Where torch sorts tensors by device first (``_foreach_*`` on accelerators), it fails before it counts.
+    """
+    stray = ctx.stray
+    if stray is None or not placement.is_optimizer(stray.owner) or "same index" in ctx.finding.mismatch.text:
+        return None
+    states = attributes(stray.owner).get("state")
+    held = [state.get("step") for state in dict.values(states) if type(state) is dict] if states is not None else []
+    if not held or not all(_is_host_number(step) for step in held):
+        return None
+    counts = {float(step) for step in held if step is not None}
+    before = max(counts) - 1
+    if min(counts) not in (before, max(counts)) or before < 0:
+        return None  # parameters that joined later count by themselves
+    state = "state" if "state" not in ctx.finding.namespace else "state_"
+    return (
+        f"for {state} in {name}.state.values():\n"
+        f'    {state}["step"].fill_({before:g})  # the step() that failed had counted already'
+    )
+
+
+def _is_host_number(step: Any) -> bool:
+    return type(step) is torch_class("tensor") and placement.device_of(step) == "cpu" and placement.shape_of(step) == ()
 
 
 def _state_loop(ctx: Context, name: str) -> str:

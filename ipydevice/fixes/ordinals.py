@@ -16,8 +16,17 @@ from ipydevice.fixes.names import last_name
 _CARD = re.compile(r"\b(cuda|xpu):(\d+)\b")
 
 
+def several_cards(ctx: Context) -> Iterator[Proposal]:
+    """A list of cards, or a text that names several, of which some are not there."""
+    yield from _existing(ctx, at_least=2)
+
+
 def existing_card(ctx: Context) -> Iterator[Proposal]:
     """Numbers of cards are taken modulo the cards that there are: "cuda:5" becomes "cuda:1" where there are two."""
+    yield from _existing(ctx, at_least=0)
+
+
+def _existing(ctx: Context, at_least: int) -> Iterator[Proposal]:
     text = ctx.finding.mismatch.text.lower()
     torch = sys.modules.get("torch")
     if torch is None or not ("ordinal" in text or "index" in text or "out of range" in text):
@@ -26,7 +35,7 @@ def existing_card(ctx: Context) -> Iterator[Proposal]:
         for kind in ("cuda", "xpu"):
             there = getattr(torch, kind).device_count() if f"{kind}:" in source.text or kind == "cuda" else 0
             cards = Cards(ctx, source, kind, there)
-            if there and cards.draft:
+            if there and cards.draft and cards.named >= at_least:
                 counted = "one card" if there == 1 else f"{there} cards"
                 yield Proposal(f"name cards that there are: this machine has {counted}", [cards.draft])
                 return
@@ -39,6 +48,7 @@ class Cards:
         self.ctx, self.source, self.kind, self.there = ctx, source, kind, there
         self.draft = ctx.draft(source)
         texts = [(node, new) for node in ast.walk(source.tree) if there and (new := self._text(node)) is not None]
+        self.named = sum(len(_CARD.findall(new)) for _, new in texts)
         for node, new in texts:
             assert isinstance(node, ast.expr)
             asked = self._torch(node, "is_available")

@@ -20,7 +20,10 @@ def patch(ctx: Context, title: str, note: str, edits: list[Edit], live: str | No
     builders = _builders(ctx, [edit.file for edit in files if edit.file])
     plan = ctx.rerunner.from_cells(builders)
     notes = [note, *plan.notes]
-    if len(reload) < len(files):
+    runs_it = _is_run_by_the_cell(ctx, files)
+    if not ctx.work.history.cells:
+        notes.append("run the program again")
+    elif len(reload) < len(files) and not runs_it:
         notes.append("restart the kernel afterwards: the file is not a module that can be loaded again")
     fix = Fix(
         title=title,
@@ -29,7 +32,7 @@ def patch(ctx: Context, title: str, note: str, edits: list[Edit], live: str | No
         setup="\n".join(reload) or None,
         rerun=plan.rerun,
         note="; ".join(n for n in notes if n),
-        checked=len(reload) == len(files),
+        checked=len(reload) == len(files) or runs_it,
         diff="".join(diff(edit) for edit in files),
     )
     if live is None:
@@ -44,6 +47,12 @@ def patch(ctx: Context, title: str, note: str, edits: list[Edit], live: str | No
         checked=True,
     )
     return [repair, fix] if plan.loses_work else [fix, repair]
+
+
+def _is_run_by_the_cell(ctx: Context, files: list[Edit]) -> bool:
+    """``%run train.py``: the cell that failed reads the file again by itself."""
+    raw = ctx.work.failed.raw if ctx.work.failed is not None else ""
+    return "%run" in raw and all(os.path.basename(edit.file or "") in raw for edit in files)
 
 
 def module_of(file: str) -> str | None:

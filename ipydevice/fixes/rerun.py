@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 import io
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import GeneratorType
 
@@ -17,7 +18,8 @@ from ipydevice import placement
 from ipydevice.cells import Cell
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Rerun
-from ipydevice.fixes.names import REPEATS_BADLY, Effects, free, last_name, same
+from ipydevice.fixes import undo
+from ipydevice.fixes.names import REPEATS_BADLY, Effects, bound, free, last_name, read, same
 from ipydevice.fixes.workspace import Workspace
 
 LONG = 60.0  # seconds from which a re-run is worth avoiding
@@ -157,14 +159,38 @@ class Rerunner:
                 candidates.append(cell)
         needed = self._needs(failed, order, effects)
         kept = [failed]
+        watched = _made_of(effects[cell].tree for cell in candidates)
         for cell in reversed(candidates):
             if cell is failed:
                 continue
             own = effects[cell]
-            if cell in roots or (own.binds | self._changes(own, cell, effects)) & needed:
+            if cell.success is False and cell not in roots and not self._only_there(cell, own.binds & needed):
+                continue
+            touched = self._changes(own, cell, effects)
+            touched |= {name for name, made_of in watched.items() if made_of & touched}
+            if cell in roots or (own.binds | touched) & needed:
                 kept.append(cell)
                 needed |= self._needs(cell, order, effects)
+        emptied = self._emptied(roots, kept, effects) & needed
+        if emptied and len(kept) < len(candidates):  # what fills them, through hooks and the like, no text tells
+            fill = [c for c in candidates if any(_calls(n) & changed for n in effects[c].nodes)]
+            kept = [c for c in candidates[::-1] if c in kept or c in fill]
         return kept[::-1]
+
+    def _only_there(self, cell: Cell, names: set[str]) -> bool:
+        """Was one of the names bound last by this cell, which failed itself?"""
+        return any(self._work.binders(name)[-1] is cell for name in names)
+
+    def _emptied(self, roots: list[Cell], kept: list[Cell], effects: dict[Cell, Effects]) -> set[str]:
+        """Lists and dicts that a cell to run again makes empty, that hold something now and that no kept cell fills."""
+        found: set[str] = set()
+        for cell in roots:
+            for statement in effects[cell].tree.body:
+                if isinstance(statement, ast.Assign) and _is_empty(statement.value):
+                    found |= {t.id for t in statement.targets if isinstance(t, ast.Name)}
+        live = self._work.finding.namespace
+        full = {name for name in found if type(live.get(name)) in (list, dict, deque) and len(live[name])}
+        return {name for name in full if not any(name in self._changes(effects[c], c, effects) for c in kept)}
 
     def _changes(self, own: Effects, cell: Cell, effects: dict[Cell, Effects]) -> set[str]:
         """Names whose objects the cell changes, itself or through the functions that it calls."""
@@ -264,13 +290,16 @@ class Rerunner:
     def _dangers(self, cell: Cell, kept: list[Cell], effects: dict[Cell, Effects]) -> list[str]:
         found: list[str] = []
         earlier = kept[: kept.index(cell)]
-        for name, method, _ in effects[cell].unsafe:
+        for name, method, node in effects[cell].unsafe:
             fresh = name in effects[cell].binds or any(name in effects[c].binds for c in earlier)
             if not fresh:
-                found.append(f"In [{cell.number}] {REPEATS_BADLY[method]}: {name}.{method}")
-        for node in effects[cell].nodes:
-            if isinstance(node, ast.Call) and last_name(node.func) in _OUTSIDE:
-                found.append(f"In [{cell.number}] {_OUTSIDE[last_name(node.func)]} again")
+                found.append(
+                    f"In [{cell.number}] {REPEATS_BADLY[method]}: {name}.{method}"
+                    + undo.spoken(effects[cell].tree, node)
+                )
+        for part in effects[cell].nodes:
+            if isinstance(part, ast.Call) and last_name(part.func) in _OUTSIDE:
+                found.append(f"In [{cell.number}] {_OUTSIDE[last_name(part.func)]} again")
         return list(dict.fromkeys(found))[:3]
 
     def _trains(self, cell: Cell, effects: dict[Cell, Effects]) -> bool:
@@ -295,6 +324,32 @@ class Rerunner:
                     found[node.func.id] = definition
                     nodes += list(ast.walk(definition))
         return list(found.values())
+
+
+def _made_of(trees: Iterable[ast.Module]) -> dict[str, set[str]]:
+    """By name, the names from which a call made it: a recorder of a model's outputs changes as the model is called."""
+    found: dict[str, set[str]] = {}
+    for tree in trees:
+        for statement in tree.body:
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+                given = read([*statement.value.args, *statement.value.keywords])
+                for name in bound([statement]):
+                    found.setdefault(name, set()).update(given - {name})
+    return found
+
+
+def _is_empty(value: ast.expr) -> bool:
+    """``[]``, ``{}``, ``list()``, ``defaultdict(list)``, ``deque(maxlen=9)``."""
+    match value:
+        case ast.List(elts=[]) | ast.Dict(keys=[]):
+            return True
+        case ast.Call(func=function):
+            return last_name(function) in ("list", "dict", "deque", "defaultdict", "OrderedDict")
+    return False
+
+
+def _calls(node: ast.AST) -> set[str]:
+    return {node.func.id} if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else set()
 
 
 def _bases(node: ast.ClassDef) -> set[str]:

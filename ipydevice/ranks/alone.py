@@ -9,10 +9,13 @@ from typing import Any
 import torch
 
 from ipydevice import placement
+from ipydevice.listing.odd import submodules
+from ipydevice.placement.kinds import attributes
 from ipydevice.ranks.report import ModelRow, RankRow
 from ipydevice.show import quantities
 from ipydevice.toolbox.troubles import Trouble, some
 
+_subclass = type.__subclasscheck__
 _HOSTS = ("cpu", "meta")
 _WORTH_A_WORD = 2**20  # bytes on another card
 
@@ -141,14 +144,15 @@ def _of_backend(row: RankRow, told: ModelRow) -> Iterator[Trouble]:
 def _of_device_ids(told: ModelRow, model: Any) -> Iterator[Trouble]:
     if told.wrapper != "DistributedDataParallel":
         return
-    ids = getattr(model, "device_ids", None)
-    if not ids:
+    held = attributes(model)
+    ids = held.get("device_ids")
+    if type(ids) is not list or not ids:
         return
-    wanted = {f"{getattr(model, 'device_type', 'cuda')}:{index}" for index in ids}
+    wanted = {f"{held.get('device_type', 'cuda')}:{index}" for index in ids}
     stray = [device for device in told.devices if device not in wanted]
     if stray:
         yield Trouble(
-            f"DistributedDataParallel has device_ids={list(ids)} and {told.name} is on {', '.join(told.devices)}",
+            f"DistributedDataParallel has device_ids={ids} and {told.name} is on {', '.join(told.devices)}",
             "move the model first and wrap it afterwards, with the device_ids of where it is",
             "device_ids",
         )
@@ -156,12 +160,11 @@ def _of_device_ids(told: ModelRow, model: Any) -> Iterator[Trouble]:
 
 def _of_batch_norm(row: RankRow, told: ModelRow, model: Any) -> Iterator[Trouble]:
     norm = torch.nn.modules.batchnorm
-    parts = list(model.named_modules())
-    synced = [(name, part) for name, part in parts if isinstance(part, norm.SyncBatchNorm)]
-    plain = [
-        name for name, part in parts if isinstance(part, norm._BatchNorm) and not isinstance(part, norm.SyncBatchNorm)
-    ]
-    hosted = [name for name, part in synced if any(placement.device_of(p) == "cpu" for p in part.parameters())]
+    parts = [(path.removeprefix("."), part) for path, part in submodules(model)]
+    synced = [(name, part) for name, part in parts if _subclass(norm.SyncBatchNorm, type(part))]
+    every = [(name, part) for name, part in parts if _subclass(norm._BatchNorm, type(part))]
+    plain = [name for name, part in every if not _subclass(norm.SyncBatchNorm, type(part))]
+    hosted = [name for name, part in synced if "cpu" in placement.devices_of(part)]
     if hosted:
         yield Trouble(
             f"{some(hosted)}: SyncBatchNorm runs on cards alone, and is on cpu",

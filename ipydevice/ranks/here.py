@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -12,12 +13,16 @@ from typing import Any
 import torch
 
 from ipydevice import launchers, placement
+from ipydevice.listing.odd import submodules
+from ipydevice.placement.kinds import class_name
 from ipydevice.ranks import alone
 from ipydevice.ranks.report import CardMemory, ModelRow, RankRow
 from ipydevice.toolbox import accelerators, numbering
 
-WRAPPERS = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel")
 _MOST_MODELS = 8  # of a workspace
+_MOST_TENSORS = 200_000  # of one model
+
+_subclass = type.__subclasscheck__
 
 
 def row(models: Mapping[str, Any] | None = None, *, error: str = "") -> RankRow:
@@ -70,21 +75,29 @@ def models_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
         if type(name) is str and not name.startswith("_") and placement.is_module(value)
     }
     wrapped = {name: value for name, value in found.items() if wrapper_of(value)}
-    inside = {id(part) for value in found.values() for part in _below(value)}
+    inside = {id(part) for value in found.values() for path, part in submodules(value) if path}
     chosen = wrapped or {name: value for name, value in found.items() if id(value) not in inside}
     return dict(list(chosen.items())[:_MOST_MODELS])
 
 
-def _below(module: Any) -> list[Any]:
-    return [part for part in torch.nn.Module.modules(module) if part is not module]
-
-
 def wrapper_of(module: Any) -> str:
     """The class that spreads a module over processes or cards, or ""."""
-    names = {cls.__name__ for cls in type(module).__mro__}
-    if "FSDPModule" in names:
-        return "FullyShardedDataParallel"
-    return next((name for name in WRAPPERS if name in names), "")
+    of_sharding = sys.modules.get("torch.distributed.fsdp")
+    kinds = {
+        "DistributedDataParallel": torch.nn.parallel.DistributedDataParallel,
+        "DataParallel": torch.nn.DataParallel,
+        "FullyShardedDataParallel": getattr(of_sharding, "FullyShardedDataParallel", None),
+        "FSDPModule": getattr(of_sharding, "FSDPModule", None),
+    }
+    cls = type(module)
+    return next((name for name, kind in kinds.items() if kind is not None and _subclass(kind, cls)), "")
+
+
+def inner_of(module: Any) -> Any:
+    """The module inside a wrapper that is a module of its own; else the module itself."""
+    if wrapper_of(module) not in ("DistributedDataParallel", "DataParallel"):
+        return module
+    return next((one.value for one in placement.members(module) if one.via == "module"), module)
 
 
 def parameters_of(models: Mapping[str, Any]) -> dict[str, str]:
@@ -93,15 +106,16 @@ def parameters_of(models: Mapping[str, Any]) -> dict[str, str]:
     for name, model in models.items():
         for path, tensor in _tensors(model):
             shape = placement.shape_of(tensor)
-            trains = " trained" if tensor.requires_grad else ""
-            told[f"{name}.{path}"] = f"{placement.dtype_of(tensor)}{list(shape or ())}{trains}"
+            trained = " trained" if placement.is_parameter(tensor) and tensor.requires_grad else ""
+            told[f"{name}{path}"] = f"{placement.dtype_of(tensor)}{list(shape or ())}{trained}"
     return told
 
 
 def _tensors(model: Any) -> list[tuple[str, Any]]:
-    """Names as the module inside a wrapper has them."""
-    inner = model.module if wrapper_of(model) in WRAPPERS[:2] else model
-    return [*inner.named_parameters(), *inner.named_buffers()]
+    """Parameters and buffers with their paths as the module inside a wrapper has them; nothing of the user's runs."""
+    with placement.quiet():
+        found = placement.walk(inner_of(model), limit=_MOST_TENSORS, depth=64)
+        return [(one.path, one.value) for one in found if one.via in ("parameter", "buffer")]
 
 
 def _model(name: str, model: Any) -> ModelRow:
@@ -112,9 +126,8 @@ def _model(name: str, model: Any) -> ModelRow:
         devices[device] = devices.get(device, 0) + placement.bytes_of(tensor)
     told = parameters_of({"": model})
     digest = hashlib.sha256("\n".join(f"{path} {what}" for path, what in told.items()).encode()).hexdigest()[:12]
-    wrapper = wrapper_of(model)
-    kind = type(model.module).__name__ if wrapper in WRAPPERS[:2] else type(model).__name__
-    return ModelRow(name, kind, devices, len(tensors), digest, wrapper)
+    kind = class_name(type(inner_of(model)))
+    return ModelRow(name, kind, devices, len(tensors), digest, wrapper_of(model))
 
 
 def _card(kind: str, started: bool) -> str:
@@ -150,9 +163,9 @@ def _backend() -> str:
 def _nccl() -> str:
     if not (torch.distributed.is_available() and torch.distributed.is_nccl_available()):
         return ""
-    version = accelerators.ask("cuda", "nccl") or getattr(torch.cuda, "nccl", None)
+    library: Any = torch.cuda.nccl
     try:
-        found: Any = version.version()  # type: ignore[union-attr]
+        found = library.version()
     except (AttributeError, RuntimeError):
         return ""
     return ".".join(map(str, found)) if isinstance(found, tuple) else str(found)

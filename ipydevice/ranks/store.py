@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -97,7 +98,8 @@ def _key(rank: int, call: int, what: str = "row") -> str:
 
 def _write(store: Any, call: int, row: RankRow, models: Mapping[str, Any]) -> None:
     if models:
-        store.set(_key(row.rank, call, "parameters"), json.dumps(here.parameters_of(models)))
+        told = json.dumps(here.parameters_of(models)).encode()  # a tenth of it when packed: names repeat themselves
+        store.set(_key(row.rank, call, "parameters"), zlib.compress(told))
     store.set(_key(row.rank, call), json.dumps(row.to_dict()))
     for what in ("row", "parameters") if call > 2 else ():  # the call before this one stays, for ranks that go missing
         try:
@@ -128,7 +130,7 @@ def _read(store: Any, call: int, own: RankRow, size: int, began: float, timeout:
 
     def parameters(rank: int) -> Mapping[str, str]:
         key = _key(rank, told.get(rank, call), "parameters")
-        found: dict[str, str] = json.loads(store.get(key)) if store.check([key]) else {}
+        found: dict[str, str] = json.loads(zlib.decompress(store.get(key))) if store.check([key]) else {}
         return found
 
     report = RanksReport(tuple(sorted(rows, key=lambda row: row.rank)), missing, seconds=waited)

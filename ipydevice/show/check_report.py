@@ -34,6 +34,7 @@ def _blocks(report: CheckReport) -> Iterator[Block]:
     yield Heading(_summary(report), aside=calls, tone="plain" if report.clean else "error")
     if report.error:
         yield Remark("partial", f"the code ended with {report.error}; what comes after it was not checked")
+    raised = _STOPPED if report.stopped else _RAISED
     number = 1
     if report.together is not None:
         yield Options((option(number, report.together),))
@@ -42,9 +43,8 @@ def _blocks(report: CheckReport) -> Iterator[Block]:
         findings = list(group)
         marked = _marks_of_all(findings)
         for at, finding in enumerate(findings):
-            yield from _finding(
-                finding, number, finding.diagnosis.marks if marked is None else marked if at == 0 else None
-            )
+            own = finding.diagnosis.marks if marked is None else marked if at == 0 else None
+            yield from _finding(finding, number, own, raised)
             number += len(finding.offered)
     if any(finding.repaired for finding in report.findings):
         yield Remark("note", "repaired for this run only: the code and its objects are as they were")
@@ -91,7 +91,11 @@ def _ending(noun: str, count: int) -> str:
     return " for a device" if count == 1 else "s for a device"
 
 
-def _finding(finding: CheckFinding, number: int, marks: tuple[Mark, ...] | None) -> Iterator[Block]:
+_RAISED = "this call could not be repaired, its error was raised"
+_STOPPED = "told to stop at the first mistake, its error was raised"
+
+
+def _finding(finding: CheckFinding, number: int, marks: tuple[Mark, ...] | None, raised: str) -> Iterator[Block]:
     """One row; the source line with these marks, or without it where it stands above already."""
     diagnosis = finding.diagnosis
     times = f"×{finding.count:,}" if finding.count > 1 else ""
@@ -105,7 +109,7 @@ def _finding(finding: CheckFinding, number: int, marks: tuple[Mark, ...] | None)
     if diagnosis.explanation:
         yield Remark("why", diagnosis.explanation)
     if not finding.repaired:
-        yield Remark("run", "this call could not be repaired, its error was raised")
+        yield Remark("run", raised)
     elif finding.repair:
         yield Remark("run", finding.repair)
     if finding.offered:

@@ -8,6 +8,7 @@ from ipydevice.diagnosis import Edit, Fix, Rerun
 
 # A cell magic has to stay the first line of its cell; comments may follow it.
 _CELL_MAGIC = re.compile(r"(?:\s*\n)*%%[^\n]*\n?")
+_HEAD = re.compile(r"(?:# (?:replaces (?:In \[\d+\]|the cell)|run this)(?:; then run [^\n]*)?\n)+")
 
 
 def cells_of(fix: Fix, number: int) -> tuple[str, ...]:
@@ -32,9 +33,15 @@ def headed(text: str, line: str) -> str:
     """`text` with `line` on top, or below its ``%%`` line where it has one."""
     magic = _CELL_MAGIC.match(text)
     if magic is None:
-        return f"{line}\n{text}"
+        return f"{line}\n{_bare(text)}"
     top = magic.group().rstrip("\n")
-    return f"{top}\n{line}\n{text[magic.end() :]}"
+    return f"{top}\n{line}\n{_bare(text[magic.end() :])}"
+
+
+def _bare(text: str) -> str:
+    """Without the heads that an earlier fix has put there: the cell is an inserted one itself."""
+    head = _HEAD.match(text)
+    return text if head is None else text[head.end() :]
 
 
 def _then(fix: Fix) -> str:

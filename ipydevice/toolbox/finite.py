@@ -84,8 +84,8 @@ class _Finite(TorchFunctionMode):
     ) -> Any:
         given = [*_floating((args, kwargs))]
         name = getattr(func, "__name__", "")
-        # what is written in place is no longer what it was
-        before = _bad(given) if name.endswith("_") and not name.endswith("__") else None
+        # what is written in place is no longer what it was afterwards
+        before = _bad(given) if _writes(name) or "out" in (kwargs or {}) else None
         result = func(*args, **(kwargs or {}))
         if (
             not given
@@ -114,6 +114,11 @@ class _Finite(TorchFunctionMode):
             f"{name}{inside}{where} made {' and '.join(sorted(made))} out of finite numbers: "
             f"{count:,} of {total:,} values. Its inputs: {inputs}"
         )
+
+
+def _writes(name: str) -> bool:
+    """Whether a method of this name changes its tensor: ``log_``, ``__itruediv__``."""
+    return name.startswith("__i") if name.endswith("__") else name.endswith("_")
 
 
 def _summary(t: Any) -> str:

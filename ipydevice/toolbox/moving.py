@@ -73,11 +73,11 @@ class _Move:
             return self._tensor(value, path)
         if isinstance(value, torch.nn.Module):
             return value.to(self.device)
+        if callable(getattr(type(value), "to", None)) and placement.kind_of(value) is not None:
+            return value.to(self.device)  # packed sequences, batches of tokenizers and of graphs
         rebuild = _rebuilder(value)
-        if rebuild is not None and not _moves_itself(value):
+        if rebuild is not None:
             return rebuild(self, value, path)
-        if _moves_itself(value):
-            return value.to(self.device)
         reason = _why_not(value)
         if reason:
             raise TypeError(f"{path} cannot be moved to {self.device}: {reason}")
@@ -185,11 +185,6 @@ def _rebuilder(value: Any) -> _Rebuild | None:
     if found is None and (dataclasses.is_dataclass(value) or hasattr(type(value), "__attrs_attrs__")):
         return _object
     return found
-
-
-def _moves_itself(value: Any) -> bool:
-    """Whether the object's class has a ``to``: packed sequences, batches of tokenizers and graphs."""
-    return callable(getattr(type(value), "to", None))
 
 
 def _why_not(value: Any) -> str:

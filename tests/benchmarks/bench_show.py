@@ -28,6 +28,7 @@ from ipydevice.diagnosis import Inventory, Row  # noqa: E402
 from ipydevice.show import as_widget, front_end  # noqa: E402
 
 RUNS = 15
+COUNTS = (100, 1_000, 10_000)
 PAGES = 3  # fresh pages for each size, since the first painting of a page is what a person sees
 
 
@@ -66,6 +67,7 @@ def panels() -> None:
     line("panel as static HTML", median(lambda: show.html(view)), unit)
     line("whole static output", median(lambda: front_end.bundle(view, show.tree_of(view), "x")), unit)
     line("what the widget gets", median(lambda: as_widget.data(view, show.tree_of(view), "x")), unit)
+    line("report to copy", median(lambda: show.markdown(view)), unit)
 
 
 def tables() -> None:
@@ -75,10 +77,11 @@ def tables() -> None:
     view = Inventory(rows, {"cuda:0": 1})
     unit = median(lambda: json.dumps(view.to_dict()), 3)
     line("10,000 rows: json.dumps of to_dict()", unit, unit)
-    line("10,000 rows: what the widget gets", median(lambda: as_widget.data(view, show.tree_of(view), "x"), 3), unit)
+    line("10,000 rows: what the widget gets", median(lambda: as_widget.rows(show.tree_of(view)), 3), unit)
     line("10,000 rows: whole static output", median(lambda: front_end.bundle(view, show.tree_of(view), "x"), 3), unit)
 
 
+# Each peer has shown something small before, so that its scripts are loaded.
 SETUP = """\
 %load_ext panels
 import panels, html
@@ -92,6 +95,7 @@ GRID = """\
 import ipydatagrid, pandas
 def grid(n):
     return ipydatagrid.DataGrid(pandas.DataFrame({'name': [f'model.layer{i}.p' for i in range(n)], 'device': 'cuda:0'}))
+display(grid(10))
 """
 
 
@@ -110,7 +114,7 @@ def pages() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         jupyter = Jupyter(Path(folder))
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        for count in (100, 1_000, 10_000):
+        for count in COUNTS:
             seconds: dict[str, list[float]] = {name: [] for name in peers}
             for turn in range(PAGES):
                 for name, (call, shown) in peers.items():
@@ -127,6 +131,7 @@ def pages() -> None:
                     page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
                     seconds[name].append(time.perf_counter() - start)
                     page.close()
+                    jupyter.end_kernels()
             unit = statistics.median(seconds["panel"])
             for name, taken in seconds.items():
                 line(f"{count:,} rows, keystroke to paint: {name}", statistics.median(taken), unit)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from IPython import get_ipython
 
 from ipydevice import show
@@ -15,6 +17,7 @@ CELLS = [
     "print('the end')",
 ]
 _LABELS, _USE = CELLS[1], CELLS[2]
+fixes_break = False
 _ran: dict[str, tuple[int, str | None]] = {}
 
 
@@ -30,7 +33,7 @@ def load_ipython_extension(shell: object) -> None:
 def failing(device: str = "cuda:0") -> None:
     """Show the panel of this cell's failure, unless `labels` is where it should be."""
     if get_ipython().user_ns["labels"].device != device:
-        show.display(diagnosis())
+        show.display(breaking(diagnosis()) if fixes_break else diagnosis())
 
 
 def diagnosis() -> Diagnosis:
@@ -66,6 +69,14 @@ def diagnosis() -> Diagnosis:
             for i, (name, device) in enumerate([("labels", "cpu"), ("logits", "cuda:0")] * 20)
         ),
     )
+
+
+def breaking(made: Diagnosis) -> Diagnosis:
+    """Its fix makes the cell that it edits fail, so that the cell that failed must not run again."""
+    (edit,) = made.fixes[0].edits
+    edit = replace(edit, after="raise ValueError('broken')")
+    again = (replace(made.fixes[0].rerun[0], source=edit.after), made.fixes[0].rerun[1])
+    return replace(made, fixes=(replace(made.fixes[0], edits=(edit,), rerun=again),))
 
 
 def many(count: int = 10_000) -> None:

@@ -36,6 +36,38 @@ def test_main_button_of_a_repair_inserts_and_runs_it(open_notebook):
     assert notebook.source(1) == CELLS[1]
 
 
+def test_main_button_stops_at_the_first_failure(open_notebook):
+    notebook = open_notebook([f"{CELLS[0]}\npanels.fixes_break = True", *CELLS[1:]])
+    live = fail(notebook)
+    live.get_by_role("button", name="fix & re-run In [2], In [3]").click()
+    expect(notebook.cell(1).locator(".jp-OutputArea")).to_contain_text("ValueError: broken")
+    expect(live.locator(".ipd-status")).to_contain_text("A cell failed again")
+    assert notebook.prompt(2) == "[3]:"
+
+
+def test_insert_while_the_kernel_is_busy(open_notebook):
+    notebook = open_notebook([*CELLS[:3], "import time; time.sleep(60)"])
+    live = fail(notebook)
+    notebook.cell(3).locator(".cm-content").click()
+    notebook.page.keyboard.press("Control+Enter")
+    expect(notebook.cell(3).locator(".jp-InputPrompt")).to_have_text("[*]:")
+    live.get_by_role("button", name="insert: make labels").click()
+    expect(notebook.cells).to_have_count(5)
+    expect(notebook.cell(4).locator(".jp-InputPrompt")).to_have_text("[*]:")
+
+
+def test_in_an_output_view_the_fix_goes_into_the_notebook(open_notebook):
+    notebook = open_notebook(CELLS)
+    live = fail(notebook)
+    live.locator(".ipd-heading").click(button="right")
+    notebook.page.get_by_text("Create New View for Cell Output").click()
+    view = notebook.page.locator(".jp-LinkedOutputView .ipydevice-live")
+    expect(view).to_be_visible()
+    view.get_by_role("button", name="fix & re-run In [2], In [3]").click()
+    expect(notebook.cell(2).locator(".jp-OutputArea")).to_contain_text("passed cuda:0")
+    assert notebook.source(1) == CELLS[1].replace("cpu", "cuda:0")
+
+
 def test_insert_makes_a_cell_below_and_undo_takes_it_away(open_notebook):
     notebook = open_notebook(CELLS)
     live = fail(notebook)

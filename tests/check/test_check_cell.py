@@ -134,6 +134,71 @@ class TestOptions:
         assert set(checked.report.mutated) >= {"kept", "seen", "net.num_batches_tracked"}
         assert "not kept" in checked.run.text
 
+    def test_dry_names_all_that_was_changed(self, notebook: Notebook) -> None:
+        notebook.run(
+            "net = nn.Linear(4, 2)\nhistory = {'loss': {'train': []}}\nclass Box: pass\nbox = Box(); box.n = 1\n"
+            "opt = torch.optim.Adam(net.parameters())\nitems = [1, 2]\nsame = [x for x in range(3)]\nimport random"
+        )
+        cell = (
+            "history['loss']['train'].append(1.0)\nbox.n = 2\nitems[0] = 5\nnet.to(device)\nnet.extra = 1\n"
+            "net(torch.ones(1, 4, device=device)).sum().backward()\nopt.step()\n"
+        )
+        changed = notebook.check(cell, "--dry").report.mutated
+        assert set(changed) == {
+            "history['loss']['train']", "box.n", "items", "net.weight", "net.bias", "net.extra", "opt.state",
+        }  # fmt: skip
+
+    def test_dry_keeps_neither_the_last_value_nor_the_random_numbers(self, notebook: Notebook) -> None:
+        notebook.run(X + "\nimport random")
+        seeds = "torch.manual_seed(1); random.seed(1); np.random.seed(1)\n"
+        draw = "[torch.rand(1).item(), random.random(), float(np.random.rand())]"
+        expected = notebook.run(seeds + draw).text.split(":", 1)[1]
+        notebook.run(seeds + "None")
+        kept = set(notebook.names["Out"])
+        checked = notebook.check(draw, "--dry")
+        assert "Out[" in checked.run.text  # shown, but not kept
+        assert checked.report.mutated == ()
+        assert set(notebook.names["Out"]) == kept
+        assert notebook.run(draw).text.split(":", 1)[1] == expected
+
+    def test_dry_after_an_error(self, notebook: Notebook) -> None:
+        notebook.run(X)
+        checked = notebook.check("new = x + torch.ones(4)\n1 / 0", "--dry")
+        assert type(checked.run.error) is ZeroDivisionError
+        assert "new" not in notebook.names
+        assert len(checked.report.findings) == 1
+
+    def test_stop_with_a_panel(self, notebook: Notebook) -> None:
+        notebook.run(X)
+        text = notebook.check("y = x + torch.ones(4)\n", "--stop").run.text
+        assert "could not be repaired" not in text
+        assert "told to stop" in text
+
+    def test_all_options_at_once(self, notebook: Notebook) -> None:
+        notebook.run(X)
+        checked = notebook.check(
+            "y = x + torch.ones(4)\nx.sum().item()\nz = torch.ones(2)", "cuda --dry --quiet --transfers"
+        )
+        assert len(checked.report.findings) == 1
+        assert [transfer.expression for transfer in checked.report.transfers] == ["x.sum().item()"]
+        assert [row.place.line for row in checked.report.elsewhere] == [2, 4]
+        assert "y" not in notebook.names
+
+    def test_every_card_where_no_number_is_asked_for(self, notebook: Notebook) -> None:
+        cell = "a = torch.ones(3, device='cuda:1') * 2\nb = torch.ones(3, device='cuda:0') * 2\nc = torch.ones(3) * 2\n"
+        report = notebook.check(cell * 3, "cuda").report
+        assert [row.place.line for row in report.elsewhere] == [4, 7, 10]
+
+    def test_used_elsewhere_by_index_and_in_lists(self, notebook: Notebook) -> None:
+        notebook.run(X + "\nhost = torch.ones(4)\nindex = torch.tensor([0, 1])")
+        cell = (
+            "x[index]\ntorch.cat([host, host])\nhost.add_(1)\nhost.shape, host.device, len(host)\nx.add_(host.sum());"
+        )
+        report = notebook.check(cell, "cuda:0").report
+        assert [(row.place.line, row.role) for row in report.elsewhere] == [
+            (2, "used"), (3, "used"), (4, "used"), (6, "used"),
+        ]  # fmt: skip
+
     def test_no_transfers(self, notebook: Notebook) -> None:
         notebook.run(X)
         checked = notebook.check("y = x.cpu()\nz = x.sum().item()\nw = x + torch.ones(4)", "--no-transfers")

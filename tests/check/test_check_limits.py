@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 import types
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -81,6 +83,40 @@ def test_a_hook_in_backward_raises_as_usual(notebook: Notebook) -> None:
     assert not checked.report.findings[0].repaired
     assert "kept is on cpu" in checked.run.text
     assert "could not be repaired" in checked.run.text
+
+
+@pytest.mark.parametrize("other", ["cpu", "cuda:1"])
+def test_a_gradient_assigned_by_hand(notebook: Notebook, other: str) -> None:
+    """The parameter is written to and stays; torch refuses the gradient in C++, from within the assignment."""
+    notebook.run(
+        f"p = nn.Parameter(torch.ones(3, device=device))\ng = torch.arange(3.0, device={other!r})\n"
+        "opt = torch.optim.SGD([p], lr=1.0)"
+    )
+    checked = notebook.check("for _ in range(2):\n    p.grad = g\n    opt.step()\np.grad = None\n")
+    assert checked.run.error is None, checked.run.text
+    ((line, culprit),) = checked.mistakes
+    assert line == 3
+    assert culprit == "g" or other != "cpu"  # between two cards nothing tells which is meant
+    assert checked.report.findings[0].count == 2
+    assert notebook.names["p"].tolist() == [1.0, -1.0, -3.0]
+    assert str(notebook.names["p"].device) == "cuda:0" and str(notebook.names["g"].device) == other
+    assert notebook.shell.run("p.grad = g").error is not None
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_mistake_inside_of_a_checkpoint(notebook: Notebook, reentrant: bool) -> None:
+    """The forward is repaired; the recomputation inside backward fails as usual, with the panel."""
+    notebook.run(X + "w = torch.ones(4)\nx.requires_grad_();")
+    cell = (
+        "from torch.utils.checkpoint import checkpoint\n"
+        f"y = checkpoint(lambda t: t * w, x, use_reentrant={reentrant})\ny.sum().backward()\n"
+    )
+    checked = notebook.check(cell)
+    assert checked.mistakes[0] == (3, "w")
+    if checked.run.error is not None:
+        assert type(checked.run.error) is RuntimeError
+        assert "w is on cpu" in checked.run.text
+        assert not checked.report.findings[-1].repaired
 
 
 def test_checkpointing(notebook: Notebook) -> None:
@@ -220,7 +256,11 @@ def test_a_thread_is_checked_too() -> None:
 
 def listeners() -> tuple[object, ...]:
     hooks = sys.modules["torch.optim.optimizer"]._global_optimizer_pre_hooks
-    return threading.Thread.run, warnings.showwarning, len(_get_current_function_mode_stack()), len(hooks)
+    stack = len(_get_current_function_mode_stack())
+    return (
+        threading.Thread.start, threading.Thread.run, threading.excepthook, torch.nn.Module.__call__,
+        warnings.showwarning, stack, len(hooks), threading.active_count(),
+    )  # fmt: skip
 
 
 def add_and_fail(x: torch.Tensor) -> None:
@@ -303,3 +343,28 @@ def test_an_error_of_a_second_attempt_is_not_chained_to_the_first() -> None:
             x @ torch.ones(5)
     assert caught.value.__context__ is None
     assert len(report.findings) == 1
+
+
+COMPILED = """
+import warnings
+import torch, ipydevice
+warnings.simplefilter("error")
+net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+compiled = torch.compile(net, backend="eager")
+x = torch.ones(2, 3)
+before = compiled(x)
+with ipydevice.check() as report:
+    inside = compiled(x)
+count = torch._dynamo.utils.counters["frames"]["total"]
+after = compiled(x)
+assert torch.equal(before, inside) and torch.equal(before, after)
+assert torch._dynamo.utils.counters["frames"]["total"] == count, "compiled once more after the check"
+assert report.findings == () and report.odd == ()
+"""
+
+
+def test_compiled_regions() -> None:
+    """In a process of its own: the first torch.compile changes others (torch/_dynamo/eval_frame.py)."""
+    environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    run = subprocess.run([sys.executable, "-c", COMPILED], env=environment, check=False, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr

@@ -117,6 +117,23 @@ def test_models_of_a_workspace() -> None:
     assert list(here.models_in({"outer": outer, "parallel": parallel, "loss": nn.MSELoss()})) == ["parallel"]
 
 
+def test_nothing_of_the_users_runs() -> None:
+    class Own(nn.Linear):
+        def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
+            raise AssertionError("asked")
+
+        named_modules = named_buffers = parameters = modules = named_parameters
+
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError(f"asked for {name}")
+
+    own = nn.Linear(2, 2)
+    own.__class__ = Own
+    row = here.row(here.models_in({"own": own, "outer": wrapped(own, [0])}))
+    assert row.models[0].devices == {"cpu": 24}
+    assert here.parameters_of({"own": own}) == {"own.weight": "float32[2, 2] trained", "own.bias": "float32[2] trained"}
+
+
 def rows(count: int, **facts: Any) -> list[RankRow]:
     memory = (CardMemory("cuda:0", 1 << 30, 1 << 30, 1 << 30, 80 << 30),)
     known = {"torch": "2.9", "backend": "nccl", "memory": memory, "peers": (), "cards": 8, **facts}
@@ -222,6 +239,46 @@ class TestFiles:
         assert ended.returncode == 2
         assert "no such folder; give the one that write_rank_report(folder) was called with" in ended.stderr
         assert "holds no report of a rank (rank-*.json)" in self.ipydevice("ranks", str(tmp_path)).stderr
+
+
+@pytest.mark.slow
+def test_a_program_under_torchrun(tmp_path: Path) -> None:
+    """Two processes, of which one fails; the launcher ends the other, and both have told."""
+    (tmp_path / "train.py").write_text(TRAIN)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(launch, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode == 1, ended.stderr
+    assert "2 ranks, " in ended.stdout  # the table of debug_ddp, once
+    assert ended.stdout.count("  rank  pid") == 1
+    report = files.merge(tmp_path / "reports")
+    assert [(row.rank, row.local_rank, row.current) for row in report.rows] == [(0, 0, "cuda:0"), (1, 1, "cuda:1")]
+    (error,) = [one for one in report.troubles if one.trouble.kind == "error"]
+    assert error.ranks == (1,)
+    assert error.trouble.text.startswith("batch is on cpu, ddp.module is on cuda:1 (")
+
+
+TRAIN = """
+import torch
+import torch.distributed as dist
+from torch import nn
+import ipydevice
+
+ipydevice.virtual_gpus(2).enable()
+dist.init_process_group("gloo")
+device = ipydevice.get_device()
+torch.cuda.set_device(device)
+ddp = nn.parallel.DistributedDataParallel(nn.Linear(4, 2).to(device), device_ids=[device.index])
+print(ipydevice.debug_ddp(ddp) or "", flush=True)
+batch = torch.ones(3, 4)
+try:
+    ddp.module(batch if dist.get_rank() == 1 else batch.to(device))
+except RuntimeError as error:
+    ipydevice.write_rank_report("reports", ddp, error)
+    raise
+ipydevice.write_rank_report("reports", ddp)
+dist.barrier()
+"""
 
 
 class TestMagic:

@@ -109,6 +109,18 @@ def test_an_error_that_is_none_of_ours(px: Client) -> None:
     assert "✗" not in run.text
 
 
+def test_engines_in_a_process_group(px: Client, tmp_path: Path) -> None:
+    """The table comes once, from rank 0, and the client has the same."""
+    where = f"init_method='file://{tmp_path}/group', rank=rank, world_size={ENGINES}"
+    run = px.run(f"%%px\nimport torch.distributed as dist\ndist.init_process_group('gloo', {where})")
+    assert run.error is None, run.text
+    asked = px.run("%px %devices --ranks --plain").text
+    assert asked.count("4 ranks, ") == 1
+    assert "back end cpu:gloo,cuda:gloo" in asked
+    assert "world 4" in px.run("%devices --ranks --plain").text
+    assert px.run("%px dist.destroy_process_group()").error is None
+
+
 def test_a_check_on_all_engines(px: Client) -> None:
     text = px.run("%%px\n%%devicecheck\nmodel(x)").text
     assert text.count("1 device mistake in ") == ENGINES

@@ -55,7 +55,7 @@ def test_four_processes_on_one_card(wrong: Any) -> None:
 
 
 def test_the_parameter_that_differs_is_named(wrong: Any) -> None:
-    said = "net.2.weight is float32[3, 4] trained on rank 1 and float32[2, 4] trained on rank 0, and 6 more"
+    said = "net[2].weight is float32[3, 4] trained on rank 1 and float32[2, 4] trained on rank 0, and 6 more"
     assert said in " ".join(wrong["text"].split())
 
 

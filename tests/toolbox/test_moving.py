@@ -166,6 +166,15 @@ def test_what_cannot_be_moved_is_named(data: Any, said: str) -> None:
         to_device(data, "cuda")
 
 
+def test_a_method_of_that_name_which_moves_nothing() -> None:
+    class Length:
+        def to(self, unit: str) -> str:
+            raise ValueError(f"no unit: {unit}")
+
+    length = Length()
+    assert to_device([length, t()], "cuda")[0] is length
+
+
 def test_a_parameter_that_is_there_stays() -> None:
     parameter = nn.Parameter(torch.ones(1, device="cuda"))
     assert to_device([parameter], "cuda")[0] is parameter

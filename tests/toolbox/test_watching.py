@@ -41,9 +41,15 @@ def test_the_first_module_that_makes_inf() -> None:
     assert "Its inputs: float32[1, 2] on cuda:0 from" in text
 
 
+def divide_in_place(x: torch.Tensor) -> None:
+    x /= 0
+
+
 @pytest.mark.parametrize(
     ("code", "call"),
     [
+        (divide_in_place, "div"),
+        (lambda x: torch.log(x * 0, out=torch.empty(3)), "log"),
         (lambda x: (x - 1) / (x - 1), "div"),
         (lambda x: (-x).sqrt(), "sqrt"),
         (lambda x: (x * 200).exp(), "exp"),

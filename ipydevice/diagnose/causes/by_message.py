@@ -6,6 +6,7 @@ import ast
 
 from ipydevice.diagnose.causes.facts import Facts
 from ipydevice.diagnose.causes.passed import default_device
+from ipydevice.diagnose.weigh import HOST
 
 
 def by_message(facts: Facts) -> str | None:
@@ -23,6 +24,8 @@ def by_message(facts: Facts) -> str | None:
         return "meta_not_materialized"
     if mismatch.family == "numpy":
         return "to_numpy"
+    if facts.tracer.in_loader and facts.device != HOST and facts.finding.target == HOST:
+        return "cuda_in_dataset"
     if (
         facts.stray is not None
         and facts.stray.via == ""

@@ -10,6 +10,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose import holders
+from ipydevice.diagnose.evaluate import value
 from ipydevice.diagnose.finding import Finding, Site, Step
 from ipydevice.diagnose.holders import Holder
 from ipydevice.diagnose.origin import Tracer
@@ -71,9 +72,26 @@ class Facts:
                 if isinstance(node, ast.Call):
                     yield node, site
 
+    def was_moved_in_parts(self) -> bool:
+        """Whether the code on the way moves things: a helper, the object's own ``to``, a comprehension."""
+        classes = [cls for holder in self.owners[:-1] for _, cls in self.tracer.classes_of(holder.value)]
+        texts: list[ast.AST] = [node for cls in classes for node in cls.body if getattr(node, "name", "") == "to"]
+        for step, expr, site in self.steps():
+            texts.append(expr)
+            if step is not None and step.how == "return":
+                texts.append(site.source.function(site.node) or expr)
+            for call in [node for node in ast.walk(expr) if isinstance(node, ast.Call)]:
+                called = self.tracer.function_text(value(call.func, self.tracer.scope(site)))
+                texts += [called[1]] if called is not None else []
+        return any(_is_move(node) for text in texts for node in ast.walk(text))
+
     def nearest(self, test: Callable[[Any], bool]) -> Holder | None:
         """The innermost owner that passes a test."""
         return next((holder for holder in reversed(self.owners[:-1]) if test(holder.value)), None)
+
+
+def _is_move(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda")
 
 
 def last_name(expression: str) -> str:

@@ -19,9 +19,10 @@ from ipydevice.diagnose.causes.facts import (
     is_user_object,
     last_name,
 )
-from ipydevice.diagnose.causes.passed import hardcoded
+from ipydevice.diagnose.causes.passed import checkpoint, hardcoded
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.holders import Holder
+from ipydevice.diagnose.infer import moved_to
 from ipydevice.diagnose.weigh import HOST, names_its_card
 from ipydevice.placement.kinds import class_dicts
 
@@ -134,6 +135,8 @@ def loss_or_metric_tensor(facts: Facts) -> str | None:
         return None
     name = facts.owners[-1].path if len(facts.owners) > 1 else stray.expression
     argument = facts.finding.mismatch.argument or ""
+    if stray.role in ("weight", "pos_weight") and _is_loss_call(facts):
+        return "loss_weight"  # F.cross_entropy(..., weight=w)
     if (
         len(facts.owners) > 1
         and (argument in ("weight", "pos_weight") or _is_loss_call(facts))
@@ -143,6 +146,8 @@ def loss_or_metric_tensor(facts: Facts) -> str | None:
     for holder in reversed(facts.owners[:-1]):
         if not is_user_object(holder.value):
             continue
+        if _only_counts(holder.value, facts):
+            return "metric_state"
         kind = placement.class_name(type(holder.value))
         updates, computes = _has_method(holder.value, "update"), _has_method(holder.value, "compute")
         if updates and (computes or METRIC.search(kind)):
@@ -153,6 +158,18 @@ def loss_or_metric_tensor(facts: Facts) -> str | None:
             return "loss_weight" if WEIGHT.search(last_name(name)) else None
         break
     return None
+
+
+def _only_counts(live: Any, facts: Facts) -> bool:
+    """Whether it is a module of the user's that learns nothing and maps nothing: running sums in buffers."""
+    if not placement.is_module(live) or facts.stray.via != "buffer":
+        return False
+    if any(placement.is_parameter(tensor) for tensor in holders.registered(live)):
+        return False
+    methods = {
+        node.name for _, cls in facts.tracer.classes_of(live) for node in cls.body if isinstance(node, ast.FunctionDef)
+    }
+    return bool(methods) and "forward" not in methods
 
 
 def _is_loss_call(facts: Facts) -> bool:
@@ -177,13 +194,15 @@ def kept_by_object(facts: Facts) -> str | None:
     if _discards_its_move(owner.value, attribute, facts):
         return "to_result_discarded"
     if not placement.is_module(owner.value) and not placement.module_name(type(owner.value)).startswith("torch."):
-        if _is_partly_moved(owner.value, facts):
+        if any(_is_partly_moved(holder.value, facts) for holder in facts.owners[:-1]) and facts.was_moved_in_parts():
             return "nested_batch_partly_moved"
         if _has_method(owner.value, "to") and not facts.stray.expression.startswith("self"):
             return "input_not_moved"  # it could have been moved as a whole
     setter = next((step for step in facts.finding.chain if step.how in ("attribute", "item")), None)
     method = setter.site.source.function(setter.site.node) if setter is not None else None
-    if facts.finding.mismatch.family == "rnn" or HIDDEN.search(attribute):
+    if checkpoint(facts):
+        return "checkpoint_location"
+    if facts.finding.mismatch.family == "rnn" or HIDDEN.search(last_name(attribute)):
         return "rnn_state"
     if CACHE.search(attribute) or _is_kept_for_later(setter, method):
         return "stale_cache"
@@ -201,7 +220,14 @@ def _made_from_kept(facts: Facts) -> str | None:
     method = setter.site.source.function(setter.site.node) if setter is not None else None
     if setter is None or method is None or any(step.how == "loop" for step in facts.finding.chain):
         return None
+    if setter.value is not None and _moves(setter.value, facts, setter.site):
+        return None  # laid aside there on purpose: where it is used it is an input like any other
     return "stale_cache" if _is_kept_for_later(setter, method) else "plain_tensor_attribute"
+
+
+def _moves(expr: ast.expr, facts: Facts, site: Site) -> bool:
+    scope = facts.tracer.scope(site)
+    return any(moved_to(node, scope) == facts.device for node in ast.walk(expr) if isinstance(node, ast.Call))
 
 
 def _is_data(live: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 
 from ipydevice import placement
@@ -86,8 +87,36 @@ def _is_module_there(receiver: ast.expr, source: Source, tracer: Tracer) -> bool
     return live is not MISSING and placement.is_module(live)
 
 
+def memoised(facts: Facts) -> str | None:
+    """It comes out of a function that keeps what it made: ``if key not in masks: masks[key] = ...``."""
+    for step in facts.finding.chain:
+        function = step.site.source.function(step.site.node) if step.how == "return" else None
+        if function is None or isinstance(function, ast.Lambda):
+            continue
+        if any("cache" in ast.unparse(decorator) for decorator in function.decorator_list):
+            return "stale_cache"
+        kept = {
+            ast.unparse(target.value)
+            for node in bindings.own_nodes(function)
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Subscript)
+        }
+        tests = [ast.unparse(node.test) for node in bindings.own_nodes(function) if isinstance(node, ast.If)]
+        if any(test.endswith((f" in {name}", f"{name} is None")) for test in tests for name in kept):
+            return "stale_cache"
+    return None
+
+
+def default_card(facts: Facts) -> str | None:
+    """On an accelerator only because of ``torch.set_default_device``, while what it meets is on the host."""
+    return default_device(facts) if facts.device != HOST and facts.finding.target == HOST else None
+
+
 def closure(facts: Facts) -> str | None:
     stray = facts.stray
+    if stray is not None and any(is_of(holder.value, functools.partial) for holder in facts.owners[:-1]):
+        return "closure_constant"
     if stray is None or stray.kind == "module" or not isinstance(stray.site.node, ast.Name):
         return None
     if any(step.how == "closure" for step in facts.finding.chain[:1]):
@@ -202,7 +231,7 @@ def nested_batch(facts: Facts) -> str | None:
         or hasattr(type(top), "__dataclass_fields__")
     ):
         devices = placement.devices_of(top)
-        if facts.finding.target in devices and len(devices) > 1:
+        if facts.finding.target in devices and len(devices) > 1 and facts.was_moved_in_parts():
             return "nested_batch_partly_moved"
     return None
 

@@ -69,6 +69,8 @@ function addButtons(model, el, root, data) {
   }
 }
 
+const PATIENCE = 5000; // ms until a kernel that has not answered counts as busy
+
 /** Buttons for the error as a whole: a report to post, and the memory that it holds. */
 function addFoot(model, root, data) {
   if (!data.report) return;
@@ -79,10 +81,15 @@ function addFoot(model, root, data) {
     report(root, how === 'copied' ? 'The report is on the clipboard: read it, then paste it.' : 'Copy the selected report.');
   };
   const forget = make('button', { type: 'button', hidden: '' });
+  const wait = 'The kernel forgets the error as soon as it is free …';
   forget.onclick = () => {
     forget.hidden = true;
-    report(root, 'The kernel forgets the error as soon as it is free …');
+    report(root, wait);
     model.send({ ask: 'forget' });
+    setTimeout(() => {
+      if (root.querySelector('.ipd-status').textContent !== wait) return;
+      report(root, `${wait} It is busy, or was restarted: then the error has gone with it.`);
+    }, PATIENCE);
   };
   const heard = (message) => {
     if ('held' in message) {
