@@ -32,6 +32,8 @@ def late(ctx: Context) -> Iterator[Proposal]:
 
 def _added_later(ctx: Context) -> Iterator[Proposal]:
     """``self.heads[task] = nn.Linear(d, n)`` in a method gets ``.to(self.body.weight.device)``."""
+    if not any(_is_mixed(ctx, live) for live in _alive(ctx)):
+        return  # nothing of the model has been moved
     for step in (*ctx.chain, *ctx.finding.owner_chain):
         source, method = step.site.source, step.site.source.function(step.site.node)
         statement = source.statement(step.site.node)

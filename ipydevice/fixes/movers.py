@@ -73,7 +73,10 @@ def _unknown_kind(ctx: Context) -> Iterator[Proposal]:
         frame = sound.frame_at(ctx, source, function.body[0])
         here = ctx.work.value(Site(source, function.body[0], frame), name) if frame is not None else MISSING
         for live in (here, *_holders(ctx)):
-            if live is MISSING or placement.is_tensor(live) or not devices_within(live):
+            if live is MISSING or placement.is_tensor(live) or placement.is_module(live):
+                continue
+            held = devices_within(live)
+            if not held or (live is not here and ctx.stray is not None and ctx.stray.device not in held):
                 continue
             if moves_itself(live):
                 proposal = _let_it_move_itself(ctx, source, function, name, moved, live)
