@@ -73,6 +73,8 @@ def _has(ctx: Context, site: Site, node: ast.expr, name: str) -> bool:
     if isinstance(node, _NO_TENSOR):
         return False
     live = ctx.value(site, node)
+    if live is MISSING and isinstance(node, ast.Attribute):
+        live = _of_owner(ctx, site, node)
     if live is not MISSING:
         return offers(live, name)
     bound_to = _bound_to(ctx, site, node)
@@ -86,13 +88,18 @@ def _has(ctx: Context, site: Site, node: ast.expr, name: str) -> bool:
 
 def _bound_to(ctx: Context, site: Site, node: ast.expr) -> Any:
     """What the attribute is by now that was given this value: ``self.prior`` of ``self.prior = make(k)``."""
-    from ipydevice.fixes.phrases import target_value  # it asks the context, which asks this module
-
     up = site.source.parent(node)
     if not (isinstance(up, ast.Assign) and up.value is node and len(up.targets) == 1):
         return MISSING
     target = up.targets[0]
-    return target_value(ctx, site, target) if isinstance(target, ast.Attribute) else MISSING
+    return _of_owner(ctx, site, target) if isinstance(target, ast.Attribute) else MISSING
+
+
+def _of_owner(ctx: Context, site: Site, node: ast.Attribute) -> Any:
+    """``self.x`` of the object that holds the stray, where its method is over."""
+    from ipydevice.fixes.phrases import target_value  # it asks the context, which asks this module
+
+    return target_value(ctx, site, node)
 
 
 def offers(live: Any, name: str) -> bool:
