@@ -85,11 +85,12 @@ class DeviceMagics(Magics):
 
     def _tell_ranks(self, asked: Namespace) -> None:
         from ipydevice import session
-        from ipydevice.ranks import debug, here
+        from ipydevice.ranks import debug
+        from ipydevice.ranks.modules import models_in
 
         names = session.workspace(self.shell)
         try:
-            models = debug.as_models({name: names.get(name) for name in asked.names}) or here.models_in(names)
+            models = debug.as_models({name: names.get(name) for name in asked.names}) or models_in(names)
         except TypeError as error:
             raise UsageError(str(error)) from None
         report = debug.collect(models)

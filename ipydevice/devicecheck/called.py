@@ -22,6 +22,7 @@ from ipydevice.listing import odd
 from ipydevice.listing.methods import reads_unmoved
 from ipydevice.placement.kinds import attributes
 
+LOOKS = 500  # a look takes half a millisecond, and a loop may make a module in each round: nn.Softmax(1)(x)
 _MOST = 100_000  # modules in one; registered twice they count twice
 
 
@@ -33,10 +34,12 @@ class CalledModules:
 
     def __init__(self, sources: Sources, namespace: dict[str, Any] | None) -> None:
         self.rows: dict[str, Row] = {}  # what is odd, by name
+        self.modules: dict[str, Any] = {}  # those of the rows
         self.fixes: dict[str, Fix] = {}  # what mends it, by title
         self._sources = sources
         self._namespace = namespace
         self._seen: set[int] = set()
+        self._left = LOOKS
         self._replaced = Replaced(torch.nn.Module, "__call__", self._call)
 
     def _call(self, replaced: Replaced) -> Any:
@@ -61,6 +64,9 @@ class CalledModules:
     def _look(self, module: Any, caller: FrameType) -> None:
         if nesting.innermost() is None:  # another task's, or the code that a checked generator has yielded to
             return
+        self._left -= 1
+        if self._left == 0:
+            self._replaced.close()
         with placement.quiet():
             self._seen.update(map(id, _with_all_inside(module)))
             try:
@@ -69,6 +75,7 @@ class CalledModules:
                     rows, fixes = _odd(self._name_of(module, caller), module)
                     for row in rows:
                         self.rows.setdefault(row.name, row)
+                        self.modules.setdefault(row.name, module)
                     for fix in fixes:
                         self.fixes.setdefault(fix.title, fix)
             except Exception:  # whatever a module holds, the call that the user has made comes first

@@ -26,6 +26,9 @@ _BY_LINE = frozenset((
 ))  # fmt: skip
 
 
+_MOST = 100_000  # tensors looked at in one object
+
+
 @dataclass(eq=False)
 class Entry:
     """One mistake."""
@@ -153,7 +156,7 @@ class Ledger:
             if placement.is_module(stray.value):
                 for module in torch.nn.Module.modules(stray.value):
                     self._hold(module, entry)
-                for found in placement.walk(stray.value, limit=100_000):
+                for found in placement.walk(stray.value, limit=_MOST):
                     if placement.device_of(found.value) == stray.device:
                         self._hold(found.value, entry)
         for tensor in _siblings(finding):
@@ -178,6 +181,10 @@ class Ledger:
             mine.count += entry.count
             mine.repaired = mine.repaired and entry.repaired
             mine.lines.update(entry.lines)
+
+    def knows_inside(self, thing: Any) -> bool:
+        """Whether a stray that has stopped a call is one of the tensors inside `thing`."""
+        return any(id(found.value) in self._by_object for found in placement.walk(thing, limit=_MOST))
 
     def findings(self, sources: Sources) -> tuple[CheckFinding, ...]:
         """All entries as strings: lines in the order met, and what belongs to one line together."""

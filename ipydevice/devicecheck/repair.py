@@ -90,7 +90,7 @@ class Repairer:
     def note_fatal(self, error: BaseException) -> None:
         """What has ended the code is a mistake too, where it is one: raised in C++ backward, or by Python code."""
         found = messages.find(error)
-        if found is None or found[1].kind != "placement" or any(not entry.repaired for entry in self.ledger.entries):
+        if found is None or any(not entry.repaired for entry in self.ledger.entries):
             return
         frames = callsite.frames_of(error)
         entry = self._diagnose(found[0], frames, [])

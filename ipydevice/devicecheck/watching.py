@@ -228,12 +228,20 @@ class Check:
             words = set(_NAME.findall(text))
             named = {name: value for name, value in self._namespace.items() if name in words and name[0] != "_"}
             if named:
-                found = listing.select(named, odd_only=True)
-                rows = {row.name: row for row in found.rows} | rows
-                fixes = {fix.title: fix for fix in found.fixes} | fixes
-        told = [each.diagnosis.culprit for each in self.report.findings]
-        known = {_root(each.path or each.expression) for each in told if each}
-        left = tuple(row for name, row in rows.items() if _root(name) not in known)
+                listed = listing.select(named, odd_only=True)
+                rows = {row.name: row for row in listed.rows} | rows
+                fixes = {fix.title: fix for fix in listed.fixes} | fixes
+        found = [each.diagnosis for each in self.report.findings]
+        known = {_root(each.culprit.path or each.culprit.expression) for each in found if each.culprit}
+        splits = any(each.cause == "model_split_multi_gpu" for each in found)
+        objects = {**(self._namespace or {}), **self._modules.modules}
+        left = tuple(
+            row
+            for name, row in rows.items()
+            if _root(name) not in known
+            and not (splits and row.kind == "module")  # it is meant to be split, and a move was forgotten
+            and not self.repairer.ledger.knows_inside(objects.get(name))
+        )
         names = self._namespace or {}
         mending = {row.remedy for row in left if _root(row.name) in names}  # of a local no new cell can speak
         return left, tuple(fix for fix in fixes.values() if fix.setup in mending)

@@ -21,6 +21,7 @@ from ipydevice.fixes import (
     modules,
     movers,
     moves,
+    objects,
     optimizers,
     ordinals,
     origins,
@@ -125,6 +126,14 @@ def left_model(ctx: Context) -> Iterator[Proposal]:
     yield from _named(ctx)
 
 
+def kept_tensor(ctx: Context) -> Iterator[Proposal]:
+    """A tensor that an object keeps; where it was one of several that built the object, none of them alone will do."""
+    yield from attributes.plain_attribute(ctx)
+    if objects.built_on_device(ctx) is None:
+        yield from _named(ctx)
+        yield from left_behind(ctx)
+
+
 def _named(ctx: Context) -> Iterator[Proposal]:
     """Where the stray's own name in the workspace is bound."""
     for step in bindings.of_path(ctx):
@@ -203,7 +212,7 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "nested_batch_partly_moved": (batches.deeper, batches.whole_batch, left_behind, attributes.plain_attribute),
     "cuda_in_dataset": (datasets.host_dataset, datasets.unpinned, left_behind),
     "fresh_tensor_no_device": (fresh_tensor,),
-    "plain_tensor_attribute": (attributes.plain_attribute, _named, left_behind),
+    "plain_tensor_attribute": (kept_tensor,),
     "derived_tensor_in_init": (derived.derived_in_init, left_behind),
     "module_in_plain_container": (containers.plain_container,),
     "model_not_moved": (left_model,),

@@ -158,7 +158,9 @@ def _holds_stray(ctx: Context, live: Any) -> bool:
     wanted = (stray.owner, stray.value)
     if any(live is one for one in wanted):
         return True
-    return any(found.value is one for found in placement.walk(live) for one in wanted if one is not None)
+    # What is given is kept as a view, such as a distribution's: another tensor over the same storage.
+    held = [found.value for found in placement.walk(live)]
+    return any(one is part or placement.same(one, part) for part in held for one in wanted if one is not None)
 
 
 def _building(ctx: Context) -> Iterator[Step]:
@@ -193,8 +195,9 @@ def _given_on_device(ctx: Context, draft: Draft, site: Site, call: ast.Call, avo
     while todo:
         part = todo.pop()
         here = Site(site.source, part, site.frame)
-        if fresh(part, ctx.scope(here)):
-            device = make_on_device(ctx, draft, here, part, avoid=tuple(avoid)) or device
+        made = make_on_device(ctx, draft, here, part, avoid=tuple(avoid))
+        if made is not None:
+            device = made
         elif isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)) and ctx.strays_like(ctx.value(here)):
             said = ctx.device(here, avoid=[*avoid, root(part) or ""])
             if said is not None:

@@ -8,6 +8,7 @@ function need not run again for the names in its body.
 from __future__ import annotations
 
 import ast
+import builtins
 import io
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -190,7 +191,9 @@ class Rerunner:
                     found |= {t.id for t in statement.targets if isinstance(t, ast.Name)}
         live = self._work.finding.namespace
         full = {name for name in found if type(live.get(name)) in (list, dict, deque) and len(live[name])}
-        return {name for name in full if not any(name in self._changes(effects[c], c, effects) for c in kept)}
+        later = [cell for cell in kept[1:] if cell not in roots]  # kept[0] is the failed one
+        by_others = {name for c in later for name in self._changes(effects[c], c, effects)}
+        return {name for name in full - by_others if not any(_fills(n, name) for c in roots for n in effects[c].nodes)}
 
     def _changes(self, own: Effects, cell: Cell, effects: dict[Cell, Effects]) -> set[str]:
         """Names whose objects the cell changes, itself or through the functions that it calls."""
@@ -203,7 +206,7 @@ class Rerunner:
     def _is_plain_function(self, name: str) -> bool:
         if any(name in self._work.effects(cell).definitions for cell in self._work.binders(name)):
             return True
-        live = self._work.finding.namespace.get(name)
+        live = self._work.finding.namespace.get(name, builtins.__dict__.get(name))
         return type(live).__name__ in ("function", "module", "type", "builtin_function_or_method")
 
     def _rewritten(self, cell: Cell, own: Effects, after: Mapping[Cell, str]) -> set[str]:
@@ -345,6 +348,16 @@ def _is_empty(value: ast.expr) -> bool:
             return True
         case ast.Call(func=function):
             return last_name(function) in ("list", "dict", "deque", "defaultdict", "OrderedDict")
+    return False
+
+
+def _fills(node: ast.AST, name: str) -> bool:
+    """``xs.append(x)``, ``d[k] = v``, ``xs += more``: not what a function does that is given it."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=held), attr=method)):
+            return held == name and method in ("append", "extend", "insert", "update", "add", "setdefault")
+        case ast.Subscript(value=ast.Name(id=held), ctx=ast.Store()) | ast.AugAssign(target=ast.Name(id=held)):
+            return held == name
     return False
 
 

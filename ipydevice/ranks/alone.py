@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from ipydevice import placement
-from ipydevice.listing.odd import submodules
 from ipydevice.placement.kinds import attributes
+from ipydevice.ranks.modules import modules_of, tensors_of
 from ipydevice.ranks.report import ModelRow, RankRow
 from ipydevice.show import quantities
 from ipydevice.toolbox.troubles import Trouble, some
@@ -160,11 +160,11 @@ def _of_device_ids(told: ModelRow, model: Any) -> Iterator[Trouble]:
 
 def _of_batch_norm(row: RankRow, told: ModelRow, model: Any) -> Iterator[Trouble]:
     norm = torch.nn.modules.batchnorm
-    parts = [(path.removeprefix("."), part) for path, part in submodules(model)]
+    parts = [(path.removeprefix("."), part) for path, part in modules_of(model)]
     synced = [(name, part) for name, part in parts if _subclass(norm.SyncBatchNorm, type(part))]
     every = [(name, part) for name, part in parts if _subclass(norm._BatchNorm, type(part))]
     plain = [name for name, part in every if not _subclass(norm.SyncBatchNorm, type(part))]
-    hosted = [name for name, part in synced if "cpu" in placement.devices_of(part)]
+    hosted = [name for name, part in synced if any(placement.device_of(t) == "cpu" for _, t in tensors_of(part))]
     if hosted:
         yield Trouble(
             f"{some(hosted)}: SyncBatchNorm runs on cards alone, and is on cpu",

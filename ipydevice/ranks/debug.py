@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any
 
 from ipydevice import placement, session
+from ipydevice.devicecheck import callsite
 from ipydevice.ranks.report import RanksReport
+from ipydevice.toolbox.callers import argument_names
 
 
-def as_models(model: Any) -> dict[str, Any]:
-    """Modules by name, from what a caller may give.
+def as_models(model: Any, name: str = "model") -> dict[str, Any]:
+    """Modules by name, from what a caller may give; `name` is that of a single one.
 
     Raises:
         TypeError: it is no module, nor a dictionary of modules.
     """
     if model is None:
         return {}
-    models = model if isinstance(model, dict) else {"model": model}
-    for name, one in models.items():
+    models = model if isinstance(model, dict) else {name: model}
+    for called, one in models.items():
         if not placement.is_module(one):
             raise TypeError(
-                f"expected an nn.Module, or a dictionary of them by name, and {name!r} is a {type(one).__name__}"
+                f"expected an nn.Module, or a dictionary of them by name, and {called!r} is a {type(one).__name__}"
             )
     return models
 
@@ -39,8 +42,7 @@ def debug_ddp(model: Any = None, *, timeout: float = 10.0, to: int = 0) -> Ranks
     that does not call this is named after `timeout` seconds and disturbs nothing.
 
     Args:
-        model: a module, wrapped or not, or several as a dictionary; by default those that the caller's namespace
-            names.
+        model: a module, wrapped or not, or several as a dictionary; by default those that the caller has names for.
         timeout: seconds to wait for ranks that have not told.
         to: the rank that gets the table.
 
@@ -48,10 +50,25 @@ def debug_ddp(model: Any = None, *, timeout: float = 10.0, to: int = 0) -> Ranks
         TypeError: `model` is no module.
         ValueError: `to` is no rank of the group.
     """
-    from ipydevice.ranks import here
-
-    models = here.models_in(sys._getframe(1).f_globals) if model is None else as_models(model)
+    caller = sys._getframe(1)
+    models = _models_around(caller) if model is None else as_models(model, _written(caller))
     return collect(models, timeout=timeout, to=to)
+
+
+def _written(frame: FrameType) -> str:
+    """The name by which the caller gives its model; "model" where it gives no name."""
+    (name,) = argument_names(frame, 1)
+    return name if name.replace(".", "").isidentifier() else "model"
+
+
+def _models_around(frame: FrameType) -> dict[str, Any]:
+    """The modules that the code of `frame` names."""
+    from ipydevice.ranks.modules import models_in
+
+    try:
+        return models_in({**frame.f_globals, **frame.f_locals})
+    finally:
+        callsite.forget_locals(frame)
 
 
 def collect(models: dict[str, Any], *, timeout: float = 10.0, to: int = 0) -> RanksReport | None:

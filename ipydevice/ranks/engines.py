@@ -93,6 +93,6 @@ def _by_rank(rows: Sequence[tuple[int, RankRow]]) -> list[RankRow]:
 def answer() -> dict[str, Any]:
     """On an engine: its row, with the modules of its namespace."""
     from ipydevice import session
-    from ipydevice.ranks import here
+    from ipydevice.ranks import here, modules
 
-    return here.row(here.models_in(session.workspace(session.current_shell()))).to_dict()
+    return here.row(modules.models_in(session.workspace(session.current_shell()))).to_dict()

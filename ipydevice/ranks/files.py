@@ -31,11 +31,11 @@ def write_rank_report(folder: str | os.PathLike[str], model: Any = None, error: 
         TypeError: `model` is no module.
         OSError: the folder cannot be written to.
     """
-    from ipydevice.ranks import here
+    from ipydevice.ranks import here, modules
 
     models = as_models(model)
     row = here.row(models, error=_told(error))
-    written = {"format": FORMAT, "row": row.to_dict(), "parameters": here.parameters_of(models)}
+    written = {"format": FORMAT, "row": row.to_dict(), "parameters": modules.parameters_of(models)}
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     path = place / f"rank-{row.rank:05d}.json"

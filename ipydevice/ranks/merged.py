@@ -85,27 +85,30 @@ def _names_a_card(fix: Fix) -> bool:
 def _failures(exc: Any, namespace: dict[str, Any]) -> list[Failure]:
     """What each engine says itself of its last error, in the order of the engines; else what its traceback shows."""
     raised = _raised(exc)
-    ran = [info["engine_id"] for *_, info in raised if info.get("method") == "execute"]  # then it is its last error
+    ran = [engine for engine, *_, method in raised if method == "execute"]  # then it is the engine's last error
     told = engines.ask(engines.client_in(namespace), ran, own_error, timeout=WAIT)
     found = []
-    for kind, value, trace, info in sorted(raised, key=lambda one: one[3].get("engine_id", -1)):
-        engine = info.get("engine_id", -1)
+    for engine, kind, value, trace, _ in sorted(raised):
         diagnosis, cells = told.get(engine, (None, {}))
-        if diagnosis is None or diagnosis.message.partition("\n")[0] not in str(value):
-            diagnosis = _of_text(str(trace or ""))
+        if diagnosis is None or diagnosis.message.partition("\n")[0] not in value:
+            diagnosis = _of_text(trace)
         text = f"{kind}: {value}".partition("\n")[0]
         found.append(Failure(engine, text, diagnosis, cells))
     return found
 
 
-def _raised(exc: Any) -> list[tuple[str, str, str, dict[str, Any]]]:
-    """Class, text, traceback and engine of each error in one of ipyparallel's (ipyparallel/error.py)."""
+def _raised(exc: Any) -> list[tuple[int, str, str, str, str]]:
+    """Engine, class, text, traceback and kind of task of each error in one of ipyparallel's (ipyparallel/error.py)."""
     exc = getattr(exc, "original_error", exc)  # of one that `%px` has printed already
-    if hasattr(exc, "elist"):
-        return [(kind, value, trace, info or {}) for kind, value, trace, info in exc.elist]
-    if hasattr(exc, "engine_info"):
-        return [(exc.ename, exc.evalue, exc.traceback, exc.engine_info or {})]
-    return []
+    errors = getattr(exc, "elist", None)
+    if errors is None:  # a RemoteError of one engine, or trouble of the client's own
+        errors = [(exc.ename, exc.evalue, exc.traceback, exc.engine_info)] if hasattr(exc, "ename") else []
+    found = []
+    for kind, value, trace, info in errors:
+        known = info if isinstance(info, dict) else {}
+        engine, method = known.get("engine_id"), known.get("method")
+        found.append((engine if isinstance(engine, int) else -1, str(kind), str(value), str(trace or ""), str(method)))
+    return found
 
 
 def own_error() -> tuple[Diagnosis | None, dict[int, str]]:

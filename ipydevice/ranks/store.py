@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from ipydevice.ranks import here
+from ipydevice.ranks import here, modules
 from ipydevice.ranks.across import compared
 from ipydevice.ranks.report import Missing, RankRow, RanksReport
 
@@ -98,7 +98,7 @@ def _key(rank: int, call: int, what: str = "row") -> str:
 
 def _write(store: Any, call: int, row: RankRow, models: Mapping[str, Any]) -> None:
     if models:
-        told = json.dumps(here.parameters_of(models)).encode()  # a tenth of it when packed: names repeat themselves
+        told = json.dumps(modules.parameters_of(models)).encode()  # a tenth of it when packed: names repeat themselves
         store.set(_key(row.rank, call, "parameters"), zlib.compress(told))
     store.set(_key(row.rank, call), json.dumps(row.to_dict()))
     for what in ("row", "parameters") if call > 2 else ():  # the call before this one stays, for ranks that go missing
@@ -158,9 +158,10 @@ def _missing(store: Any, rank: int, last_read: int, own: RankRow, waited: float)
     if not store.check([before]):
         return Missing(rank, f"no answer in {waited:.0f} s: it has ended, hangs, or does not come to this call")
     last = RankRow.from_dict(json.loads(store.get(before)))
-    if last.host != own.host:
-        why = f"no answer in {waited:.0f} s; it was there {_ago(last)} ago"
-    elif _runs(last.pid):
+    runs = _runs(last.pid) if last.host == own.host else None
+    if runs is None:
+        why = f"no answer in {waited:.0f} s; it was there {max(0.0, time.time() - last.seconds):.0f} s ago"
+    elif runs:
         why = f"no answer in {waited:.0f} s, and its process runs: it hangs, or does not come to this call"
         why += f" (`py-spy dump --pid {last.pid}` shows where it is)"
     else:
@@ -168,12 +169,13 @@ def _missing(store: Any, rank: int, last_read: int, own: RankRow, waited: float)
     return Missing(rank, why, last.host, last.pid)
 
 
-def _ago(row: RankRow) -> str:
-    return f"{max(0.0, time.time() - row.seconds):.0f} s"
+def _runs(pid: int) -> bool | None:
+    """Whether a process of this machine is there and no zombie, which its parent has not waited for yet.
 
-
-def _runs(pid: int) -> bool:
-    """Whether a process of this machine is there and no zombie, which its parent has not waited for yet."""
+    None on Windows, where ``os.kill(pid, 0)`` ends the process.
+    """
+    if os.name == "nt":
+        return None
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

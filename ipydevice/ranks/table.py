@@ -35,7 +35,7 @@ COLUMNS = (
     Column("visible", lambda row: f"{row.cards}{f' ({row.visible})' if row.visible is not None else ''}"),
     Column("model", lambda row: ", ".join(row.devices)),
     Column("memory", lambda row: _memory(row)),
-    Column("peers", lambda row: "" if row.peers is None else ", ".join(row.peers) or "none"),
+    Column("peers", lambda row: _peers(row)),
     Column("back end", lambda row: row.backend),
     Column("NCCL", lambda row: row.nccl),
     Column("world", lambda row: "" if row.world_size is None else str(row.world_size)),
@@ -114,6 +114,12 @@ def ranks_text(ranks: tuple[int, ...]) -> str:
             runs.append([rank])
     told = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
     return f"rank{'s' if len(set(ranks)) > 1 else ''} {told}"
+
+
+def _peers(row: RankRow) -> str:
+    if row.peers is None or row.cards < 2:
+        return ""
+    return "all" if len(row.peers) == row.cards - 1 else ", ".join(row.peers) or "none"
 
 
 def _memory(row: RankRow) -> str:

@@ -46,6 +46,13 @@ class Progress:
             self._shown = False
 
     def _tell(self) -> None:
+        try:
+            self._keep_telling()
+        except Exception:  # a closed stream, a front end that is gone: what runs goes on without a line
+            if os.environ.get("IPYDEVICE_DEBUG") == "1":
+                raise
+
+    def _keep_telling(self) -> None:
         wait = SHORT if self._in_notebook else PATIENCE
         while not self._over.wait(wait):
             taken = time.monotonic() - self._began

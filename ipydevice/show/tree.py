@@ -139,16 +139,13 @@ class Table:
     most: int | None = None  # entries that a person wants at most; None leaves it to the view
 
     def within(self, limit: int) -> Table:
-        """At most `most` entries, else `limit`: the outer ones, as deep as there is room, and what is odd anywhere."""
+        """At most `most` entries, else `limit`: what is odd anywhere, the outer ones, then deeper ones in order."""
         limit = self.most or limit
         if len(self.entries) <= limit:
             return self
-        depth = max(entry.level for entry in self.entries)
-        kept = self.entries
-        while depth > 0 and len(kept) > limit:
-            depth -= 1
-            kept = tuple(entry for entry in self.entries if entry.level <= max(depth, 1) or entry.odd)
-        kept = kept[:limit]
+        # The sort is stable, so within a level the first ones stay.
+        by_worth = sorted(range(len(self.entries)), key=lambda i: (not self.entries[i].odd, self.entries[i].level))
+        kept = tuple(self.entries[i] for i in sorted(by_worth[:limit]))
         return replace(self, entries=kept, left=self.left + len(self.entries) - len(kept))
 
 

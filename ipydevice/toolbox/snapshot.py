@@ -100,7 +100,7 @@ def device_snapshot() -> DeviceSnapshot:
     devices are listed without properties. No work is waited for.
     """
     kind = accelerators.kind()
-    default = str(torch.get_default_device()) if hasattr(torch, "get_default_device") else "cpu"
+    default = str(torch.get_default_device())
     if kind is None:
         return DeviceSnapshot((), "cpu", default, time.time())
     states = tuple(_state(kind, index) for index in range(accelerators.count(kind)))

@@ -34,7 +34,7 @@ def measured(rank: int, size: int) -> dict[str, Any] | None:
     from torch import nn
 
     import ipydevice
-    from ipydevice.ranks import here
+    from ipydevice.ranks import here, modules
 
     ipydevice.virtual_gpus(size).enable()
     torch.cuda.set_device(rank)
@@ -58,7 +58,7 @@ def measured(rank: int, size: int) -> dict[str, Any] | None:
         return None
     return {
         "bytes": len(json.dumps(row.to_dict())),
-        "parameters": len(zlib.compress(json.dumps(here.parameters_of({"model": model})).encode())),
+        "parameters": len(zlib.compress(json.dumps(modules.parameters_of({"model": model})).encode())),
         **{name: statistics.median(values) for name, values in found.items() if values},
     }
 

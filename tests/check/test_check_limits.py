@@ -235,7 +235,8 @@ def test_an_error_behind_the_mistake_is_the_users(notebook: Notebook) -> None:
 def test_what_is_not_there_cannot_be_repaired(notebook: Notebook) -> None:
     checked = notebook.check("a = torch.ones(3)\nb = a.to('cuda:7')\n")
     assert checked.run.error is not None
-    assert checked.report.findings == ()
+    (finding,) = checked.report.findings
+    assert not finding.repaired and finding.diagnosis.failed.line == 3
 
 
 def test_a_thread_is_checked_too() -> None:

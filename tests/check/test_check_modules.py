@@ -142,6 +142,17 @@ def test_a_call_is_left_as_it_was() -> None:
     assert torch.nn.Module.__call__ is before
 
 
+def test_modules_made_in_a_loop_are_not_looked_at_for_ever() -> None:
+    from ipydevice.devicecheck.called import LOOKS
+
+    before, kept = torch.nn.Module.__call__, []
+    with ipydevice.check():
+        for _ in range(LOOKS + 1):
+            kept.append(torch.nn.Softmax(1))
+            kept[-1](torch.ones(1, 2))
+        assert torch.nn.Module.__call__ is before
+
+
 def test_what_wraps_ours_stays_and_works() -> None:
     before = torch.nn.Module.__call__
     try:

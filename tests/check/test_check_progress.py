@@ -55,6 +55,17 @@ def test_quiet(notebook: Notebook) -> None:
     assert "so far" not in notebook.check(SLOW, "--quiet").run.text
 
 
+def test_what_fails_in_it_costs_only_the_line(capfd: pytest.CaptureFixture[str]) -> None:
+    def fail() -> str:
+        raise OSError("gone")
+
+    told = live.Progress(None, fail)
+    told._over.wait = lambda wait: False  # type: ignore[method-assign, assignment]
+    told.start()
+    told.stop()
+    assert capfd.readouterr() == ("", "")
+
+
 def test_words() -> None:
     assert check_report.progress(1, 1, 1) == "checking: 1 call of torch, 1 copy or wait, 1 device mistake so far"
     said = check_report.progress(12345, 0, 2)

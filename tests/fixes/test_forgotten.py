@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-import test_first_fix as first
-from test_first_fix import IMPORTS, Notebook, corrected, diagnosed, values
+from mended import IMPORTS, Notebook, check_first_fix, corrected, diagnosed, values
 
 import ipydevice
 
@@ -496,7 +495,7 @@ ALL = [
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
 def test_first_fix_of_what_was_forgotten(case: Notebook) -> None:
-    first.test_first_fix(case)
+    check_first_fix(case)
 
 
 @pytest.mark.parametrize("name", CARDS)

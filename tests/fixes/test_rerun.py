@@ -117,3 +117,14 @@ def test_what_happens_twice_is_told() -> None:
     plan = planned(["p = q()", "r.append(p)", "savefig(p)\nz = p", "z + r"], {1: "p = s()"})
     assert any("appends once more" in note for note in plan.notes)
     assert any("writes a file again" in note for note in plan.notes)
+
+
+def test_what_is_emptied_is_filled_again() -> None:
+    live = {"acts": [1, 2]}
+    cells = ["acts = []\nm = M()\nm.hook(acts)", "m(1)", "print(m)", "z = cat(acts)"]
+    assert numbers(planned(cells, {1: cells[0] + "  # new"}, live)) == [1, 2, 4]
+
+
+def test_what_is_made_of_a_model_follows_it() -> None:
+    cells = ["m = M()\nrec = Recorder(m)", "m(1)", "z = rec.all()"]
+    assert numbers(planned(cells, {1: cells[0] + "  # new"})) == [1, 2, 3]

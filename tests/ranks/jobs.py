@@ -81,6 +81,16 @@ def one_dies(rank: int, size: int) -> list[Told]:
     return [told(first), told(ipydevice.debug_ddp(model(), timeout=1))]
 
 
+def keeper_dies(rank: int, size: int) -> Told:
+    """The process that keeps the group's store ends."""
+    cards(rank, size)
+    dist.barrier()
+    if rank == 0:
+        os._exit(3)
+    time.sleep(0.5)
+    return told(ipydevice.debug_ddp(model(), to=1, timeout=5))
+
+
 def one_hangs(rank: int, size: int) -> list[Told]:
     cards(rank, size)
     first = ipydevice.debug_ddp(model())

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import ipydevice
-from ipydevice.ranks import across, alone, files, here, table
+from ipydevice.ranks import across, alone, files, here, modules, table
 from ipydevice.ranks.report import CardMemory, Missing, RankRow, RanksReport
 from ipydevice.virtual import virtual_gpus
 
@@ -88,12 +88,22 @@ def test_words_for_rank_in_place_of_local_rank() -> None:
 
 
 def test_one_process_alone() -> None:
-    report = ipydevice.debug_ddp(nn.Linear(2, 2).cuda())
+    net = nn.Linear(2, 2).cuda()
+    report = ipydevice.debug_ddp(net)
     assert report is not None
+    assert [model.name for model in report.rows[0].models] == ["net"]
     assert report.clean
     assert str(report).startswith("1 rank, nothing wrong")
     with pytest.raises(TypeError, match="expected an nn.Module, or a dictionary of them by name, and 'model' is a int"):
         ipydevice.debug_ddp(3)
+
+
+def test_the_callers_own_models() -> None:
+    net = nn.Linear(2, 2).cuda()
+    report = ipydevice.debug_ddp()
+    assert report is not None
+    assert [model.name for model in report.rows[0].models] == ["net"]
+    assert net.weight.is_cuda
 
 
 def test_the_launchers_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,9 +122,9 @@ def test_rows_survive_their_way() -> None:
 def test_models_of_a_workspace() -> None:
     inner = nn.Linear(2, 2)
     outer = nn.Sequential(inner)
-    assert list(here.models_in({"inner": inner, "outer": outer, "_": outer, "n": 3})) == ["outer"]
+    assert list(modules.models_in({"inner": inner, "outer": outer, "_": outer, "n": 3})) == ["outer"]
     parallel = nn.DataParallel(outer)
-    assert list(here.models_in({"outer": outer, "parallel": parallel, "loss": nn.MSELoss()})) == ["parallel"]
+    assert list(modules.models_in({"outer": outer, "parallel": parallel, "loss": nn.MSELoss()})) == ["parallel"]
 
 
 def test_nothing_of_the_users_runs() -> None:
@@ -129,9 +139,12 @@ def test_nothing_of_the_users_runs() -> None:
 
     own = nn.Linear(2, 2)
     own.__class__ = Own
-    row = here.row(here.models_in({"own": own, "outer": wrapped(own, [0])}))
+    row = here.row(modules.models_in({"own": own, "outer": wrapped(own, [0])}))
     assert row.models[0].devices == {"cpu": 24}
-    assert here.parameters_of({"own": own}) == {"own.weight": "float32[2, 2] trained", "own.bias": "float32[2] trained"}
+    assert modules.parameters_of({"own": own}) == {
+        "own.weight": "float32[2, 2] trained",
+        "own.bias": "float32[2] trained",
+    }
 
 
 def rows(count: int, **facts: Any) -> list[RankRow]:
@@ -285,6 +298,7 @@ class TestMagic:
     def test_the_table(self, shell: Any) -> None:
         shell.run("%load_ext ipydevice\nimport torch\nfrom torch import nn\nnet = nn.Linear(2, 2).cuda()")
         assert "1 rank, nothing wrong" in shell.run("%devices --ranks").text
-        assert "model net (Linear, 2 tensors)" in shell.run("%devices --ranks net --plain").text
+        text = shell.run("%devices --ranks net --plain").text
+        assert "model net (Linear, 2 tensors)" in " ".join(text.split())
         assert json.loads(shell.run("%devices --ranks --json").text)["rows"][0]["current"] == "cuda:0"
         assert "'torch' is a module" in shell.run("%devices --ranks torch").text

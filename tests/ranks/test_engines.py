@@ -103,6 +103,12 @@ def test_engines_that_fail_differently(px: Client) -> None:
     assert "engine 3: ZeroDivisionError" in run.text
 
 
+def test_one_engine_by_its_own_call(px: Client) -> None:
+    """What a function raises on an engine is read from its traceback."""
+    run = px.run("def step():\n    return model(x)\nclient[1].apply_sync(step)")
+    assert "✗ engine 1: " in run.text
+
+
 def test_an_error_that_is_none_of_ours(px: Client) -> None:
     run = px.run("%px 1 / 0")
     assert "ZeroDivisionError" in run.text

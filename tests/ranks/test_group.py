@@ -91,6 +91,15 @@ def test_a_rank_that_dies() -> None:
     assert second["missing"][0]["pid"] == first["rows"][1]["pid"]
 
 
+def test_the_keeper_of_the_store_dies() -> None:
+    dead, told = groups.run(jobs.keeper_dies, 2)
+    assert dead is None
+    (missing,) = told["missing"]
+    assert missing["rank"] == 0
+    assert "the process that keeps it is gone" in missing["why"]
+    assert [row["rank"] for row in told["rows"]] == [1]
+
+
 def test_a_rank_that_hangs() -> None:
     (_, second), _ = groups.run(jobs.one_hangs, 2)
     (missing,) = second["missing"]

@@ -150,13 +150,14 @@ def test_a_saved_notebook_keeps_the_static_panel(tmp_path):
         assert "move labels in the loop" in page
 
 
-def test_three_hundred_rows_saved_with_their_widget_take_less_than_sixty_kilobytes(tmp_path):
+def test_a_widget_saved_with_its_notebook_weighs_little_more_for_three_hundred_rows(tmp_path):
+    """nbclient saves the state of widgets, the script too, for each panel; JupyterLab does not."""
     rows = """[views.Row(f"model.layer{i}.weight", "parameter", "cuda:0", "In [7]", True, (64, 64), "float32", i)
         for i in range(300)]"""
     many = f"import dataclasses; show.display(dataclasses.replace(views.STANDARD, placements=tuple({rows})))"
     notebook = execute(many, tmp_path=tmp_path)
     assert "DevicePanel" in str(notebook.metadata.widgets)
-    assert len(nbformat.writes(notebook)) < 60_000
+    assert len(json.dumps(notebook.metadata.widgets)) < 40_000
 
 
 @pytest.mark.parametrize(

@@ -107,3 +107,14 @@ def test_three_hundred_rows_take_less_than_forty_kilobytes():
         Row(f"model.layer{i}.weight", "parameter", "cuda:0", "In [7]", True, (64, 64), "float32", i) for i in range(300)
     )
     assert len(show.html(dataclasses.replace(STANDARD, placements=rows))) < 40_000
+
+
+def test_a_table_that_is_cut_keeps_its_first_rows_and_what_is_odd():
+    rows = [Row(f"layer{i}", "parameter", "cuda:0", "In [7]") for i in range(1000)]
+    rows[900] = dataclasses.replace(rows[900], odd="on two devices")
+    html = show.html(dataclasses.replace(STANDARD, placements=tuple(rows), placements_left=5))
+    assert html.count(">\u2003layer") == 299  # with the frame's line 300
+    assert "layer297<" in html
+    assert "layer298<" not in html
+    assert "layer900<" in html
+    assert "and 706 more" in html

@@ -40,3 +40,20 @@ def test_files_are_written_by_the_kernel():
 )
 def test_the_heading_stands_below_a_cell_magic(text, expected):
     assert headed(text, "# h") == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# replaces In [2]; then run In [3]\nf(x)",
+        "# replaces In [2]\n# run this; then run the cell\nf(x)",
+        "%%time\n# replaces In [2]\nf(x)",
+    ],
+)
+def test_headings_do_not_pile_up(text):
+    magic = "%%time\n" if text.startswith("%%") else ""
+    assert headed(text, "# replaces In [4]") == f"{magic}# replaces In [4]\nf(x)"
+
+
+def test_other_comments_on_top_stay():
+    assert headed("# replaces nothing\nf(x)", "# h") == "# h\n# replaces nothing\nf(x)"

@@ -147,6 +147,13 @@ def test_copies_and_waits_by_line(tmp_path: Path) -> None:
     assert any(event.key == "aten::addmm" for event in timeline.profiler.key_averages())
 
 
+def test_a_block_that_fails() -> None:
+    timeline = device_timeline()
+    with pytest.raises(ZeroDivisionError), timeline:
+        torch.ones(2).to("cuda").sum().item() / 0
+    assert [row.transfer.kind for row in timeline.rows].count("copy") == 1
+
+
 def test_nothing_to_tell() -> None:
     with device_timeline() as timeline:
         torch.ones(2, device="cuda") * 2

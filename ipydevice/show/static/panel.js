@@ -71,6 +71,15 @@ function addButtons(model, el, root, data) {
 
 const PATIENCE = 5000; // ms until a kernel that has not answered counts as busy
 
+/** A question to the kernel; where there is none any more JupyterLab throws, and nobody answers. */
+function ask(model, what) {
+  try {
+    model.send({ ask: what });
+  } catch {
+    // The button says so when its patience is over.
+  }
+}
+
 /** Buttons for the error as a whole: a report to post, and the memory that it holds. */
 function addFoot(model, root, data) {
   if (!data.report) return;
@@ -85,7 +94,7 @@ function addFoot(model, root, data) {
   forget.onclick = () => {
     forget.hidden = true;
     report(root, wait);
-    model.send({ ask: 'forget' });
+    ask(model, 'forget');
     setTimeout(() => {
       if (root.querySelector('.ipd-status').textContent !== wait) return;
       report(root, `${wait} It is busy, or was restarted: then the error has gone with it.`);
@@ -104,7 +113,7 @@ function addFoot(model, root, data) {
   foot.append(copy, forget);
   (root.querySelector('.ipd-fold') ?? root).append(foot);
   model.on('msg:custom', heard);
-  model.send({ ask: 'held' });
+  ask(model, 'held');
   return () => model.off('msg:custom', heard);
 }
 
