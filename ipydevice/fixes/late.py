@@ -101,7 +101,13 @@ def _is_mixed(ctx: Context, live: Any) -> bool:
 def _home_again(ctx: Context) -> Iterator[Proposal]:
     """``pipe = pipe.to(device)`` above its use, where all of an object that moves itself is on the host again."""
     for text, live, site in _used_objects(ctx):
-        if placement.is_module(live) or not moves_itself(live) or not _is_home(ctx, live) or not _has_been_moved(ctx):
+        if (
+            placement.is_module(live)
+            or placement.is_tensor(live)
+            or not moves_itself(live)
+            or not _is_home(ctx, live)
+            or not _has_been_moved(ctx)
+        ):
             continue
         statement = site.source.statement(site.node)
         device = ctx.device(Site(site.source, statement, site.frame), avoid=[text]) if statement is not None else None
