@@ -125,6 +125,16 @@ def settings_in(source: Source, node: ast.ClassDef, attribute: str) -> Iterator[
                             yield Setting(Site(source, statement), statement, part, method, False)
 
 
+def pairs(statement: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """(target, value) of an assignment, of each part of ``self.a, self.b = x, y``."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target, value = statement.targets[0], statement.value
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            yield from zip(target.elts, value.elts, strict=True)
+        else:
+            yield target, value
+
+
 def _is_own(target: ast.AST, attribute: str, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     if not (isinstance(target, ast.Attribute) and target.attr == attribute and isinstance(target.value, ast.Name)):
         return False

@@ -60,7 +60,7 @@ def stale_cache(ctx: Context) -> Iterator[Proposal]:
     if rebuilt is not None:
         yield rebuilt
     for step in ctx.chain:
-        statement = step.site.source.statement(step.site.node)
+        statement = _giving_out(step.site)
         if step.how == "return" and isinstance(statement, ast.Return) and statement.value is not None:
             device = ctx.device(Site(step.site.source, statement.value, step.site.frame))
             if device is not None:
@@ -74,6 +74,14 @@ def stale_cache(ctx: Context) -> Iterator[Proposal]:
             whole = move_object(ctx, owner)
             if whole is not None:
                 yield whole
+
+
+def _giving_out(site: Site) -> ast.stmt | None:
+    """Of the returns of a function that keeps what it makes, the one that gives out what was kept."""
+    statement, function = site.source.statement(site.node), site.source.function(site.node)
+    returns = [n for n in ast.walk(function) if isinstance(n, ast.Return)] if function is not None else []
+    kept = [r for r in returns if isinstance(r.value, (ast.Subscript, ast.Attribute))]
+    return statement if statement in kept or len(kept) != 1 else kept[0]
 
 
 def _rebuilt_elsewhere(ctx: Context) -> Proposal | None:
