@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "run a program; where it ends in a device error, explain it below the traceback",
     "checkpoint": "tell what checkpoint files hold and what torch.load would do here, without loading them",
     "ranks": "merge what the ranks of a torchrun job have told into one table, and mark what differs",
+    "demo": "notebooks that fail, explained and mended in this terminal; needs no accelerator",
     "enable": "load ipydevice in every new IPython shell and notebook",
     "disable": "undo exactly what `enable` has written",
 }
