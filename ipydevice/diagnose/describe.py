@@ -229,6 +229,9 @@ def _explanation(finding: Finding) -> str:
     if finding.told is not None:
         origin = finding.told
         cause = "moved_away" if cause in ("model_not_moved", "framework_moved_model") else cause
+    named = isinstance(stray.site.node, (ast.Name, ast.Attribute))
+    if finding.origin is None and named and not stray.known and "{origin}" in EXPLANATIONS.get(cause, ""):
+        cause = "origin_not_shown"  # a text, and the lines printed begin below
     if cause == "plain_tensor_attribute" and stray.owner is not None and not placement.is_module(stray.owner):
         cause = "attribute_of_no_module"
     loop = next((step.site for step in finding.chain if step.how == "loop"), None)

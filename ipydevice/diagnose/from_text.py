@@ -89,6 +89,13 @@ def _running(last: PrintedSite, mismatch: Mismatch, reading: Reading) -> tuple[a
 
 
 _MEETS = (ast.Call, ast.BinOp, ast.Subscript, ast.Compare, ast.AugAssign, ast.Assign)
+
+
+def _runs_module(last: PrintedSite, mismatch: Mismatch) -> bool:
+    """Whether the line that failed called a module of torch.nn, whose class the text need not show."""
+    return last.below in _CALLED or "/torch/nn/modules/" in last.below_file or mismatch.family == "rnn"
+
+
 _CALLED = ("_wrapped_call_impl", "_call_impl", "__call__")  # of nn.Module
 
 
@@ -135,7 +142,10 @@ def _is_named(node: ast.AST, last: PrintedSite, mismatch: Mismatch, reading: Rea
 def _meetings(node: ast.AST, last: PrintedSite, mismatch: Mismatch, reading: Reading) -> list[_Meeting]:
     """What meets in `node`; of a call of a module also the module."""
     callee = node.func if isinstance(node, ast.Call) else None
-    is_module = callee is not None and reading.modules.is_one(callee, Site(last.source, callee))
+    is_module = callee is not None and (
+        reading.modules.is_one(callee, Site(last.source, callee))
+        or (_runs_module(last, mismatch) and not reading.is_library(callee))
+    )
     found = []
     for expression, role in locate.operands(node):
         if role == "callee" and not (is_module and reading.modules.holds_tensors(Site(last.source, expression))):

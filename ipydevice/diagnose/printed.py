@@ -118,7 +118,7 @@ def _fragment(frame: PastedFrame, history: CellHistory) -> Source | None:
     for a, b in sorted(windows, key=lambda window: window[0] - window[1]):
         text = _parseable("\n".join(around[n] for n in range(a, b + 1)), last_line_open=b == frame.line)
         if text is not None:
-            padded = "\n" * (a - 1) + text
+            padded = _in_function(text, frame, first=a)
             if frame.cell is None:
                 return Source(padded, file=frame.file)
             cell = Cell(frame.cell, padded)
@@ -142,6 +142,19 @@ def _parseable(text: str, *, last_line_open: bool) -> str | None:
             continue
         return text + ending
     return None
+
+
+def _in_function(text: str, frame: PastedFrame, *, first: int) -> str:
+    """The text at its line, below the head of the function that it is of: a `return` alone is no program.
+
+    The head takes the line above, which is not printed; its parameters are not known.
+    """
+    inside = frame.function.rpartition(".")[2].isidentifier() and first > 1
+    if not inside or isinstance(ast.parse(text).body[0], (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return "\n" * (first - 1) + text
+    waits = any(isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)) for node in ast.walk(ast.parse(text)))
+    head = f"{'async ' * waits}def {frame.function.rpartition('.')[2]}():"
+    return "\n" * (first - 2) + f"{head}\n{textwrap.indent(text, '    ')}"
 
 
 def _deeper(text: str) -> str:

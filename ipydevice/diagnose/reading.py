@@ -29,7 +29,7 @@ _NO_TENSOR = frozenset("item tolist size dim numel stride shape ndim len int flo
 _TORCH = ("torch", "th", "F", "nn")
 # Which argument of a call the checks' own names mean; the rest belongs to the module that is called.
 _GIVEN: Final = frozenset("mat1 input index indices x query batch1 vec tensor".split())
-_HELD: Final = frozenset("mat2 weight bias running_mean running_var weight_ih weight_hh hx self batch2".split())
+_HELD: Final = frozenset("mat2 weight bias running_mean running_var weight_ih weight_hh self batch2 parameter".split())
 
 
 class StaticTracer(Tracer):
@@ -320,9 +320,15 @@ class Reading:
             # Without an order of checks the roles are those of the call's own arguments, self first.
             order = self.mismatch.arguments or tuple(sorted(roles, key=lambda name: name != "self"))
             method = isinstance(node.func, ast.Attribute) and not self.is_library(node.func)
+            if method and not self._is_method_of_op(node.func):
+                return None  # of an object that is no tensor: what it hands on, and as what, is not shown
             position = int(role) + method if role.isdigit() else 0 if role == "receiver" else -1
             return roles.get(order[position]) if 0 <= position < len(order) and len(order) > 1 else None
         return roles.get({"target": "self", "value": "self", "index": "indices"}.get(role, role))
+
+    def _is_method_of_op(self, func: ast.expr) -> bool:
+        op = (self.mismatch.op or "").strip("_")
+        return isinstance(func, ast.Attribute) and (not op or func.attr.strip("_") in op or op in func.attr)
 
     def cause(self, site: Site, kind: str, member: str) -> str | None:
         """Causes that the way the thing is made and kept tells alone."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose import holders
-from ipydevice.diagnose.evaluate import MISSING, value
+from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.infer import FACTORIES, call_name, keyword, moved_to, on_the_way
 from ipydevice.diagnose.meeting import Candidate
@@ -44,7 +44,8 @@ def weight(
         if _is_on_named_card(candidate, tracer):
             return 4.0, [f"the code puts {name} on {device}, a card that it names as a constant"]
         return -4.0, []  # parameters are at home and activations travel
-    if mismatch.family == "indexing" and candidate.role == "value" and not _belongs_there(candidate, tracer):
+    stays = between_cards and _weight_of_history(candidate, tracer, []) <= 0  # between cards the index travels
+    if mismatch.family == "indexing" and candidate.role == "value" and not (stays or _belongs_there(candidate, tracer)):
         return points + 3.5, [f"{name} is on {device}, and what it gives is used on the device of the index"]
     if mismatch.family == "indexing" and candidate.role == "index":
         return points + 3.0, [f"{name} is the index, on {device}; {_BY_RULE}"]
@@ -172,6 +173,8 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
                 if is_literal_device(call) and moved != HOST:
                     return 1.5
                 return -1.0 if moved == HOST and where.source.function(call) is not home else -2.0  # laid aside there
+            if moved is None and _is_told_where(call, scope):
+                return -1.0
             if call_name(call, scope) in FACTORIES:
                 if keyword(call, "device") is None and candidate.device != HOST:
                     facts.append(
@@ -185,6 +188,13 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
     if chain and chain[-1].how == "loop":
         return 0.5
     return 0.0
+
+
+def _is_told_where(call: ast.Call, scope: Scope) -> bool:
+    """``t.to(dev)``, whose `dev` is gone: moved on purpose, wherever that was."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "to" or not (call.args or call.keywords):
+        return False
+    return value(keyword(call, "device") or (call.args[0] if call.args else None), scope) is MISSING
 
 
 def names_its_card(text: str, chain: list[Step], tracer: Tracer) -> bool:

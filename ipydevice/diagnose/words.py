@@ -64,6 +64,7 @@ EXPLANATIONS: dict[str, str] = {
 
 # The same causes where more is known.
 VARIANTS: dict[str, str] = {
+    "origin_not_shown": "the lines shown do not tell where {stray} was made; nothing in them moves it to {target}",
     "attribute_of_no_module": "{owner} keeps it as `{attribute}` (`{origin}`, {where}) and is no nn.Module, so "
     "moving models does not move it",
     "moved_away": "{stray} was last moved by `{origin}` ({where}), to {device}",
