@@ -94,9 +94,12 @@ class Fix:
     diff: str | None = None  # unified diff of a patch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Row:
-    """One line of the table: a tensor, module, optimizer or container by name."""
+    """One line of the table: a tensor, module, optimizer or container by name.
+
+    Nobody changes one, but a frozen dataclass takes seven times as long to make, and a workspace may have 100,000.
+    """
 
     name: str
     kind: str

@@ -35,6 +35,9 @@ def memory_of(
         kept: what is held beside the names, in the order in which it is to be told.
         reader: reads facts of tensors.
     """
+    beside = list(_with_tensors(kept))
+    if not beside and all(device in HOSTS for device, _ in named.values()):
+        return ()
     seen = set(named)
     totals: dict[str, Counter[str]] = {"named": Counter(), "output": Counter(), "error": Counter()}
     for device, size in named.values():
@@ -44,10 +47,12 @@ def memory_of(
             seen.add(identity)
             totals["named"][device] += size
     largest: dict[str, Counter[str]] = {}
-    for holder, name, value in _each_once(kept):
-        for device, size in _fresh(value, seen, reader):
-            totals[holder][device] += size
-            largest.setdefault(device, Counter())[name] += size
+    for holder, name, value, kind in beside:
+        for identity, (device, size) in survey("", value, kind, reader).memory.items():
+            if identity not in seen:
+                seen.add(identity)
+                totals[holder][device] += size
+                largest.setdefault(device, Counter())[name] += size
     devices = dict.fromkeys(device for part in totals.values() for device in part)
     found = (
         DeviceMemory(
@@ -59,23 +64,15 @@ def memory_of(
     return tuple(one for one in found if _is_worth_a_word(one))
 
 
-def _each_once(kept: Kept) -> Iterator[tuple[Holder, str, Any]]:
+def _with_tensors(kept: Kept) -> Iterator[tuple[Holder, str, Any, str]]:
+    """What is kept and has a device, with its kind; each object once."""
     seen: set[int] = set()
     for holder, name, value in kept:
         if id(value) not in seen and len(seen) < MOST_KEPT:
             seen.add(id(value))
-            yield holder, name, value
-
-
-def _fresh(value: Any, seen: set[Any], reader: FactReader) -> Iterator[tuple[str, int]]:
-    """Memory in a value that nobody before it holds."""
-    kind = placement.kind_of(value)
-    if kind is None:
-        return
-    for identity, (device, size) in survey("", value, kind, reader).memory.items():
-        if identity not in seen:
-            seen.add(identity)
-            yield device, size
+            kind = placement.kind_of(value)
+            if kind is not None:
+                yield holder, name, value, kind
 
 
 def _is_worth_a_word(one: DeviceMemory) -> bool:

@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnosis import DeviceMemory, Inventory, Row
+from ipydevice.diagnosis import Inventory, Row
 from ipydevice.listing import odd, workspace
 from ipydevice.listing.layers import layers_of
-from ipydevice.listing.memory import HOSTS, Kept, memory_of, ways_to_free
+from ipydevice.listing.memory import Kept, memory_of, ways_to_free
 from ipydevice.listing.oddity import Oddity, fixes_of
-from ipydevice.listing.rows import quietly, row_of, surveys_of, torch_is_there
+from ipydevice.listing.rows import quietly, row_of, row_of_one, surveys_of, torch_is_there
 from ipydevice.listing.survey import Many, One, Survey, survey
 from ipydevice.placement import FactReader
 
@@ -31,7 +31,23 @@ KINDS = (
 )  # fmt: skip
 
 # What IPython keeps in the namespace for itself (IPython/core/interactiveshell.py, init_user_ns; history.py).
-_OF_IPYTHON = re.compile(r"_|__|___|_i+|_i?\d+|_ih|_oh|_dh|In|Out|get_ipython|exit|quit|open|__\w+__|_exit_code")
+_OF_IPYTHON = re.compile(r"_|__|___|_i+|_i?\d+|_ih|_oh|_dh|__\w+__|_exit_code")
+_IPYTHONS_WORDS = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open"})
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection while thousands of small records are made: it would take half of the time.
+
+    It surrounds the whole of a function, so that when collection is on again most of the records are gone.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def list_namespace(namespace: Mapping[str, Any], cells: Sequence[str] = (), kept: Kept = ()) -> Inventory:
@@ -39,6 +55,7 @@ def list_namespace(namespace: Mapping[str, Any], cells: Sequence[str] = (), kept
     return select(namespace, cells=cells, kept=kept)
 
 
+@_no_collection()
 def select(
     namespace: Mapping[str, Any],
     *,
@@ -71,8 +88,8 @@ def select(
     if not torch_is_there():
         return Inventory()
     wanted = _Wanted(device, kind, odd_only)
-    own = {name: value for name, value in _pairs(namespace) if not _OF_IPYTHON.fullmatch(name)}
-    with quietly(), _no_collection():
+    own = _users(namespace)
+    with quietly():
         reader = FactReader()
         everything = list(surveys_of(own, reader))
         remarks = workspace.remarks(everything, cells, reader)
@@ -92,10 +109,11 @@ def select(
             if said:
                 oddities.append((found.name, said))
             if isinstance(found, One):  # there may be ten thousand of them
-                note = _shared(found, first)
-                identity, place = found.place
-                held[identity] = place
-                row = row_of(found, oddities=said, note=note)
+                identity, held_there = found.place
+                sharer = first.get(identity)
+                if sharer is None:
+                    first[identity], held[identity] = found.name, held_there
+                row = row_of_one(found, said, "" if sharer is None else f"shares storage with {sharer}")
                 if unfiltered or wanted.takes(row):
                     rows.append(row)
                 continue
@@ -104,7 +122,7 @@ def select(
             if found.kind == "module" and len(found.registered) > 1:
                 row = replace(row, layers=layers_of(found.value, reader))
             rows += wanted.of(row, _opened(found, reader, name_of) if verbose else ())
-        memory = () if names or device or kind or odd_only else _memory(everything, kept, reader)
+        memory = () if names or device or kind or odd_only else memory_of(held, _tensors(everything), kept, reader)
     if sort is not None:
         rows.sort(key=_KEYS[sort])
     totals: dict[str, int] = {}
@@ -173,25 +191,9 @@ class _Wanted:
         yield from filter(self.takes, inner)
 
 
-def _memory(everything: Sequence[Survey], kept: Kept, reader: FactReader) -> tuple[DeviceMemory, ...]:
-    if not kept and all(device in HOSTS for found in everything for device in found.devices):
-        return ()
-    named: dict[Any, tuple[str, int]] = {}
+def _tensors(everything: Iterable[Survey]) -> Iterator[Any]:
     for found in everything:
-        named.update(found.memory)
-    return memory_of(named, (tensor for found in everything for tensor in found.tensors), kept, reader)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """No garbage collection while thousands of small records are made: it would take half of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+        yield from found.tensors
 
 
 _KEYS: dict[str, Any] = {
@@ -201,19 +203,19 @@ _KEYS: dict[str, Any] = {
 }
 
 
-def _pairs(namespace: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    pairs = list(dict.items(namespace)) if type(namespace) is dict else list(namespace.items())
-    return [(name, value) for name, value in pairs if type(name) is str]
+def _users(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """The names that are the user's own, as they are at this moment."""
+    return {
+        name: value
+        for name, value in list(namespace.items())
+        if type(name) is str
+        and name not in _IPYTHONS_WORDS
+        and (name[:1] != "_" or _OF_IPYTHON.fullmatch(name) is None)
+    }
 
 
 def _is_on(device: str, wanted: str) -> bool:
     return any(one == wanted or one.partition(":")[0] == wanted for one in device.split(" + "))
-
-
-def _shared(found: One, first: dict[Any, str]) -> str:
-    """With which earlier name a tensor shares its memory; the first of each memory is kept in `first`."""
-    known = first.setdefault(found.place[0], found.name)
-    return "" if known is found.name or known == found.name else f"shares storage with {known}"
 
 
 def _opened(found: Many, reader: FactReader, name_of: workspace.ParameterNames) -> Iterable[Row]:

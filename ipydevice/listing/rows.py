@@ -28,9 +28,11 @@ def quietly() -> AbstractContextManager[Any]:
 
 def surveys_of(names: Mapping[str, Any], reader: FactReader) -> Iterator[Survey]:
     """Everything with a device among the names, in their order."""
-    for name, value in list(dict.items(names)) if type(names) is dict else list(names.items()):
-        kind = placement.kind_of(value)
-        if kind is not None:
+    plain, facts = placement.torch_class("tensor"), reader.facts
+    for name, value in list(names.items()):
+        if type(value) is plain:  # as most of ten thousand are
+            yield One(name, value, "tensor", facts(value))
+        elif (kind := placement.kind_of(value)) is not None:
             yield survey(name, value, kind, reader)
 
 
@@ -38,13 +40,9 @@ def row_of(
     found: Survey, *, frame: str = "", user: bool = True, oddities: Sequence[Oddity] = (), note: str = ""
 ) -> Row:
     """One row; `oddities` are what is odd about it, `note` what is worth knowing."""
-    said, remedy = (words_of(oddities), code_of(oddities)) if oddities else ("", "")
     if isinstance(found, One):
-        facts = found.facts
-        return Row(
-            found.name, found.kind, facts.device, frame, user, facts.shape, facts.dtype, facts.bytes, said, note,
-            facts.requires_grad, remedy,
-        )  # fmt: skip
+        return row_of_one(found, oddities, note, frame, user)
+    said, remedy = (words_of(oddities), code_of(oddities)) if oddities else ("", "")
     shape = placement.shape_of(found.value) if found.kind == "array" else None
     dtype = placement.dtype_of(found.value) if found.kind == "array" else None
     if found.kind in _MANY and not note:
@@ -53,6 +51,13 @@ def row_of(
         if found.is_cut:
             note = f"at least {note}: {placement.MOST_ITEMS:,} items of a container are looked at"
     return Row(found.name, found.kind, found.device, frame, user, shape, dtype, found.bytes, said, note, remedy=remedy)
+
+
+def row_of_one(found: One, oddities: Sequence[Oddity], note: str, frame: str = "", user: bool = True) -> Row:
+    """The row of a tensor, as `row_of` has it."""
+    device, shape, dtype, size, _, needs_gradient = found.facts
+    said, remedy = (words_of(oddities), code_of(oddities)) if oddities else ("", "")
+    return Row(found.name, found.kind, device, frame, user, shape, dtype, size, said, note, needs_gradient, remedy)
 
 
 def _nameless(_: Any) -> str:

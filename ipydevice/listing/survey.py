@@ -42,10 +42,8 @@ class One:
     @property
     def place(self) -> tuple[Any, tuple[str, int]]:
         """Identity of its memory, or of itself where it has none of its own; device and bytes of that memory."""
-        facts = self.facts
-        if facts.memory is None:
-            return ("tensor", id(self.value)), (facts.device, facts.bytes)
-        return facts.memory[0], (facts.device, facts.memory[1])
+        device, _, _, size, memory, _ = self.facts
+        return (("tensor", id(self.value)), (device, size)) if memory is None else (memory[0], (device, memory[1]))
 
     @property
     def memory(self) -> Memory:

@@ -201,6 +201,9 @@ def _held_by(t: object) -> Iterator[Any]:
                     continue
 
 
+_new = tuple.__new__
+
+
 class Facts(NamedTuple):
     """All that a table tells of one tensor."""
 
@@ -220,9 +223,9 @@ class FactReader:
     """
 
     def __init__(self) -> None:
-        self._strided = sys.modules["torch"].strided
         self._classes = (torch_class("tensor"), torch_class("parameter"))
         self._names: dict[Any, str] = {}
+        self._sizes: dict[Any, tuple[str, int]] = {}  # of types: their names, bytes of an element
 
     def _name(self, thing: Any) -> str:
         name = self._names.get(thing)
@@ -311,22 +314,27 @@ class FactReader:
     def facts(self, t: Any) -> Facts:
         """Device, shape, type, bytes and memory of a tensor."""
         cls = type(t)
-        if (cls is self._classes[0] or cls is self._classes[1]) and t.layout is self._strided:
-            names, dtype = self._names, t.dtype
-            device = names.get(t.device) or self._name(t.device)
-            if device != "meta":
-                try:
-                    shape, storage = tuple(t.shape), t.untyped_storage()
-                except RuntimeError:  # strided nested tensors have no sizes
-                    return self._slow(t)
-                held = storage.nbytes()
-                count = dtype.itemsize
-                for size in shape:
-                    count *= size
-                size = count if count < held else held
-                memory = storage._cdata, held
-                return Facts(device, shape, names.get(dtype) or self._name(dtype), size, memory, t.requires_grad)
-        return self._slow(t)
+        if cls is not self._classes[0] and cls is not self._classes[1]:
+            return self._slow(t)
+        where = t.device
+        device = self._names.get(where) or self._name(where)
+        try:
+            # Sparse and opaque tensors have no storage, strided nested ones no sizes: both refuse.
+            storage, shape, dtype = t.untyped_storage(), (*t.shape,), t.dtype
+        except (NotImplementedError, RuntimeError):
+            return self._slow(t)
+        if device == "meta":
+            return self._slow(t)
+        held = storage.nbytes()
+        name, count = self._sizes.get(dtype) or self._size(dtype)
+        for size in shape:
+            count *= size
+        facts = device, shape, name, count if count < held else held, (storage._cdata, held), t.requires_grad
+        return _new(Facts, facts)  # without the function that a named tuple's class puts around it
+
+    def _size(self, dtype: Any) -> tuple[str, int]:
+        found = self._sizes[dtype] = self._name(dtype), dtype.itemsize
+        return found
 
     def _slow(self, t: Any) -> Facts:
         needs = bool(read(t, "requires_grad"))

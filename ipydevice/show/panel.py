@@ -137,7 +137,7 @@ def entry(row: Row, level: int = 1) -> Entry:
         shape=quantities.shape(row.shape),
         dtype=row.dtype or "",
         bytes=row.bytes,
-        remark="; ".join(part for part in (row.odd, row.note) if part),
+        remark=f"{row.odd}; {row.note}" if row.odd and row.note else row.odd or row.note,
         odd=bool(row.odd),
         level=level,
     )

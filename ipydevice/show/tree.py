@@ -6,8 +6,9 @@ of each view (`ipydevice.show.escape`).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, overload
 
 from ipydevice.diagnosis import Mark
 
@@ -110,7 +111,7 @@ class Strip:
     segments: tuple[Segment, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen for the reason that `Row` has
 class Entry:
     """One line of the table; a `header` line names a frame and folds what follows with a greater level."""
 
@@ -127,12 +128,39 @@ class Entry:
     open: bool = True  # whether the entries below it are shown at first
 
 
+def worth(odd: bool, level: int) -> int:
+    """The lesser the better, where not all entries can be shown: what is odd anywhere, then the outer ones."""
+    return 0 if odd else level
+
+
+@dataclass(frozen=True, slots=True)
+class Entries(Sequence[Entry]):
+    """Entries that are made when they are looked at: a text shows forty of a hundred thousand."""
+
+    worths: Sequence[int]  # as `worth` has them
+    make: Callable[[int], Entry]
+
+    def __len__(self) -> int:
+        return len(self.worths)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return map(self.make, range(len(self)))
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Entry, ...]: ...
+    def __getitem__(self, index: int | slice) -> Entry | tuple[Entry, ...]:
+        numbers = range(len(self))[index]
+        return self.make(numbers) if isinstance(numbers, int) else tuple(map(self.make, numbers))
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Names and where they live. `folded`: only the summary is shown at first."""
 
     summary: str
-    entries: tuple[Entry, ...]
+    entries: Sequence[Entry]
     left: int = 0  # entries that exist but aren't listed
     folded: bool = True
     aside: str = ""
@@ -143,8 +171,9 @@ class Table:
         limit = self.most or limit
         if len(self.entries) <= limit:
             return self
-        # The sort is stable, so within a level the first ones stay.
-        by_worth = sorted(range(len(self.entries)), key=lambda i: (not self.entries[i].odd, self.entries[i].level))
+        entries = self.entries
+        worths = entries.worths if isinstance(entries, Entries) else [worth(one.odd, one.level) for one in entries]
+        by_worth = sorted(range(len(worths)), key=worths.__getitem__)  # stable: of equal ones the first stay
         kept = tuple(self.entries[i] for i in sorted(by_worth[:limit]))
         return replace(self, entries=kept, left=self.left + len(self.entries) - len(kept))
 

@@ -8,7 +8,21 @@ from dataclasses import replace
 from ipydevice.diagnosis import DeviceMemory, Inventory, Row
 from ipydevice.show import quantities
 from ipydevice.show.panel import entry, option
-from ipydevice.show.tree import Bar, Bars, Block, Entry, Heading, Options, Panel, Remark, Segment, Strip, Table
+from ipydevice.show.tree import (
+    Bar,
+    Bars,
+    Block,
+    Entries,
+    Entry,
+    Heading,
+    Options,
+    Panel,
+    Remark,
+    Segment,
+    Strip,
+    Table,
+    worth,
+)
 
 # With more names than this, what lies inside modules and containers is folded at first.
 OPEN_AT_MOST = 40
@@ -42,7 +56,7 @@ def _blocks(inventory: Inventory) -> Iterator[Block]:
     yield from _strips(inventory.rows)
     yield Table(
         quantities.by_device(row.device for row in inventory.rows),
-        tuple(_nested(_with_remedies(inventory))),
+        _entries(inventory),
         left=inventory.left,
         folded=False,
     )
@@ -82,32 +96,39 @@ def _bars(bytes_by_device: dict[str, int]) -> Bars:
     )
 
 
-def _with_remedies(inventory: Inventory) -> Sequence[Row]:
-    """The rows; what is odd and has no button says what to write, if a line is enough."""
-    offered = "\n".join(fix.setup or "" for fix in inventory.fixes)
-    return [
-        replace(row, odd=f"{row.odd}; write `{row.remedy}`")
-        if row.remedy and row.remedy not in offered and row.remedy not in row.odd and "\n" not in row.remedy
-        else row
-        for row in inventory.rows
-    ]
-
-
-def _nested(rows: Sequence[Row]) -> Iterator[Entry]:
-    """Rows below the row whose name begins theirs: `model.fc.weight` inside `model`."""
+def _entries(inventory: Inventory) -> Entries:
+    """A line for each row, below the row whose name begins its own: `model.fc.weight` inside `model`."""
+    rows = inventory.rows
+    levels = _levels(rows)
     crowded = len(rows) > OPEN_AT_MOST
-    above: list[str] = []
-    for index, row in enumerate(rows):
-        while above and not _inside(row.name, above[-1]):
-            above.pop()
-        parent = index + 1 < len(rows) and _inside(rows[index + 1].name, row.name)
-        plain = entry(row, level=len(above) + 1)
-        if parent:
-            above.append(row.name)
-            yield replace(plain, header=True, open=not crowded)
+    offered = "\n".join(fix.setup or "" for fix in inventory.fixes)
+
+    def make(index: int) -> Entry:
+        row, level = rows[index], levels[index]
+        if row.remedy and row.remedy not in offered and row.remedy not in row.odd and "\n" not in row.remedy:
+            row = replace(row, odd=f"{row.odd}; write `{row.remedy}`")
+        line = entry(row, level)
+        if index + 1 < len(rows) and levels[index + 1] > level:
+            line.header, line.open = True, not crowded
+        return line
+
+    return Entries([worth(bool(row.odd), level) for row, level in zip(rows, levels, strict=True)], make)
+
+
+def _levels(rows: Sequence[Row]) -> list[int]:
+    levels: list[int] = []
+    above: list[str] = []  # names of the row before and of those around it
+    for row in rows:
+        name = row.name
+        if name.isidentifier():  # inside nothing, as most are
+            above = [name]
         else:
-            yield plain
+            while above and not _inside(name, above[-1]):
+                above.pop()
+            above.append(name)
+        levels.append(len(above))
+    return levels
 
 
 def _inside(name: str, outer: str) -> bool:
-    return len(name) > len(outer) and name.startswith(outer) and name[len(outer)] in ".["
+    return name.startswith(outer) and name[len(outer) : len(outer) + 1] in (".", "[")

@@ -44,13 +44,18 @@ def tensors(count: int) -> dict[str, Any]:
     return {f"t{i}": torch.ones(3) for i in range(count)}
 
 
-def whos(space: dict[str, Any]) -> float:
+def shell_with(space: dict[str, Any]) -> Any:
     from IPython.core.interactiveshell import InteractiveShell
 
     shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "ipydevice")
     shell.user_ns.update(space)
+    return shell
+
+
+def quietly(shell: Any, magic: str, line: str) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
-        return best(lambda: shell.run_line_magic("whos", ""), runs=1)
+        shell.run_line_magic(magic, line)
 
 
 def workspace() -> None:
@@ -59,13 +64,20 @@ def workspace() -> None:
         space = tensors(count)
         took = best(lambda space=space: list_namespace(space), runs=3)
         print(f"  {count:>7,} to rows             {took:8.1f} ms   {took / count * 1e3:6.2f} us each")
-    space = tensors(10_000)
-    rows = best(lambda: list_namespace(space))
+    shell = shell_with(tensors(10_000))
+    space = shell.user_ns
     listed = list_namespace(space)
-    text = best(lambda: show.text(listed), runs=3)
-    print(f"   10,000 rows to text         {text:8.1f} ms   {rows + text:6.1f} ms in all")
-    peer = whos(space)
-    print(f"   10,000 with %whos           {peer:8.1f} ms   {peer / (rows + text):6.1f} times ours")
+    works = {
+        "rows": lambda: list_namespace(space),
+        "rows to text": lambda: show.text(listed),
+        "rows and text": lambda: show.text(list_namespace(space)),
+        "%devices --plain": lambda: quietly(shell, "devices", "--plain"),
+        "%whos": lambda: quietly(shell, "whos", ""),
+    }
+    print("10,000 tensors in a shell, by turns")
+    took = best_of_each(list(works.values()), runs=5)
+    for what, time_of_it in zip(works, took, strict=True):
+        print(f"  {what:<22}    {time_of_it:8.1f} ms   %whos takes {took[-1] / time_of_it:6.1f} times as long")
 
 
 def model(name: str, net: nn.Module) -> None:
