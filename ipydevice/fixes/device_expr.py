@@ -68,7 +68,11 @@ def _candidates(work: Workspace, site: Site, avoid: frozenset[str]) -> Iterator[
     yield from _from_moves(work, site)
     other = work.finding.other
     named = other.expression if other is not None and other.known and _on_target(work, other.value) else ""
-    for name, local in work.names(site):
+    names = list(work.names(site))
+    told = other.expression if other is not None and not other.known and other.expression.isidentifier() else ""
+    if told and other is not None and told not in dict(names) and _beside(work, site, other.site):
+        yield from _by_name(work, site, told)  # of a printed line, whose function's head is not shown
+    for name, local in names:
         live = work.value(site, name)
         rank = 0.0 if local else _FAR
         if live is MISSING:
