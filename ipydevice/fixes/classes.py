@@ -78,6 +78,15 @@ def sources(ctx: Context) -> Iterator[Source]:
             yield cell_source(ctx, cell)
 
 
+def functions_named(ctx: Context, name: str) -> Iterator[tuple[Source, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """The newest functions and methods of that name in the notebook, at most one a text."""
+    for source in sources(ctx):
+        for node in ast.walk(source.tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+                yield source, node
+                break
+
+
 def cell_source(ctx: Context, cell: Cell) -> Source:
     """A cell's text with its tree."""
     text, shift = ctx.work.history.python(cell)

@@ -78,7 +78,9 @@ def _candidates(work: Workspace, site: Site, avoid: frozenset[str]) -> Iterator[
             if likely or type(live) is not str:
                 yield (0 if local else 5.5) + (0 if likely else 1), name
         elif _on_target(work, live):
-            if name not in avoid and not _is_stray(work, live) and not _moved_later(work, site, name):
+            if name in avoid or _is_stray(work, live) or _moved_later(work, site, name):
+                continue
+            if not _starts_otherwise(work, site, name):
                 yield rank + (2 if name == named else 2.2), f"{name}.device"
         elif placement.is_module(live):
             if name == "self" and not work.is_local(site, "self"):
@@ -221,6 +223,25 @@ def _of_object(work: Workspace, name: str, live: Any) -> Iterator[tuple[float, s
 def _is_stray(work: Workspace, live: Any) -> bool:
     stray = work.finding.stray
     return stray is not None and stray.known and stray.value is live
+
+
+def _starts_otherwise(work: Workspace, site: Site, name: str) -> bool:
+    """Is the name bound to a number, list or None as well, as the ``total = 0`` before a loop, which has no device?"""
+    area = next(iter(work.functions(site.source, site.node)), site.source.tree)
+    for node in ast.walk(area):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and name in bound([node]):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                value = node.value
+                if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                    pairs = zip(target.elts, value.elts, strict=False)
+                    value = next((v for t, v in pairs if isinstance(t, ast.Name) and t.id == name), None)
+                if isinstance(value, _NO_TENSOR):
+                    return True
+    return False
+
+
+_NO_TENSOR = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp)
 
 
 def _moved_later(work: Workspace, site: Site, name: str) -> bool:

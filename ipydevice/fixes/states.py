@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes
 from ipydevice.fixes.attributes import as_buffer, at_use, owners
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import workspace_device
+from ipydevice.fixes.names import receiver
 from ipydevice.fixes.objects import move_object
 from ipydevice.placement.kinds import attributes
 
@@ -65,7 +68,8 @@ def stale_cache(ctx: Context) -> Iterator[Proposal]:
             device = ctx.device(Site(step.site.source, statement.value, step.site.frame))
             if device is not None:
                 draft = ctx.draft(step.site.source)
-                draft.suffix(statement.value, f".to({device})")
+                for part in _handed_back(statement.value):
+                    draft.suffix(part, f".to({device})")
                 yield Proposal("move what comes out of the cache", [draft])
             break
     yield from at_use(ctx)
@@ -76,40 +80,52 @@ def stale_cache(ctx: Context) -> Iterator[Proposal]:
                 yield whole
 
 
+def _handed_back(value: ast.expr) -> list[ast.expr]:
+    """The value of a return statement, or the members where it is a tuple or list of them."""
+    if isinstance(value, (ast.Tuple, ast.List)):
+        return [part for part in value.elts if not isinstance(part, (ast.Constant, ast.Starred))]
+    return [value]
+
+
 def _rebuilt_elsewhere(ctx: Context) -> Proposal | None:
     """``if self.mask is None:`` becomes ``if self.mask is None or self.mask.device != x.device:``."""
     for owner, attribute in owners(ctx):
         for setting in classes.settings(ctx, owner, attribute):
             source = setting.site.source
             for up in source.ancestors(setting.statement):
-                if isinstance(up, ast.If) and setting.statement in up.body and _asks_for(up.test, attribute):
-                    if classes.is_random(setting.statement, source):
-                        return None
-                    name = source.segment(_own(up.test, attribute))
-                    live_frame = ctx.stray.site.frame if ctx.stray and ctx.stray.site.source is source else None
-                    device = ctx.device(Site(source, up.test, live_frame), avoid=[attribute])
-                    if device is None or name in device:
-                        continue
-                    draft = ctx.draft(source)
-                    draft.suffix(up.test, f" or {name}.device != {device}") if _or_able(up.test) else None
-                    if draft:
-                        return Proposal(f"make {name} anew when the device has changed", [draft])
+                if not (isinstance(up, ast.If) and setting.statement in up.body and _asks_for(up.test, setting)):
+                    continue
+                if classes.is_random(setting.statement, source):
+                    return None
+                name = f"{receiver(setting.method)}.{attribute}"
+                device = ctx.device(Site(source, up.test, _frame_of(ctx, source, up)), avoid=[attribute])
+                if device is None or name in device:
+                    continue
+                draft = ctx.draft(source)
+                asked = f"{name}.device != {device}"
+                if isinstance(up.test, (ast.IfExp, ast.Lambda, ast.NamedExpr)):
+                    draft.suffix(up.test, f" or {asked}")
+                else:
+                    draft.replace(up.test, f"{draft.segment(up.test)} or {asked}")
+                return Proposal(f"make {name} anew when the device has changed", [draft])
     return None
 
 
-def _asks_for(test: ast.expr, attribute: str) -> bool:
-    return any(
-        isinstance(n, ast.Compare)
-        and isinstance(n.left, ast.Attribute)
-        and n.left.attr == attribute
-        and isinstance(n.ops[0], ast.Is)
-        for n in ast.walk(test)
+def _frame_of(ctx: Context, source: Source, node: ast.AST) -> FrameType | None:
+    """The stray's frame, where that runs the same function."""
+    stray = ctx.stray
+    if stray is None or stray.site.source is not source:
+        return None
+    same = source.function(stray.site.node) is source.function(node)
+    return stray.site.frame if same else None
+
+
+def _asks_for(test: ast.expr, setting: classes.Setting) -> bool:
+    """Does the condition ask whether what is kept is there, or large enough: of the attribute itself, or of another?
+
+    ``if self._mask is None``, ``if not hasattr(self, "_mask")``, ``if n > self._length_kept``
+    """
+    own = receiver(setting.method)
+    return any(isinstance(n, ast.Name) and n.id == own for n in ast.walk(test)) and not any(
+        isinstance(n, ast.Attribute) and n.attr in ("training", "device") for n in ast.walk(test)
     )
-
-
-def _own(test: ast.expr, attribute: str) -> ast.expr:
-    return next(n for n in ast.walk(test) if isinstance(n, ast.Attribute) and n.attr == attribute)
-
-
-def _or_able(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare)
