@@ -104,8 +104,7 @@ def _registered(ctx: Context, owner: Any, attribute: str, held: Any) -> Iterator
             _wrapped(draft, site, setting.value, name)
             title = f"make {own}.{attribute} an nn.{kind}"
             if path is not None and device is not None:
-                live_name = live_name(ctx, f"nn.{kind}")
-                live = f"{path}.{attribute} = {live_name}({path}.{attribute}).to({device})"
+                live = f"{path}.{attribute} = {live_name(ctx, f'nn.{kind}')}({path}.{attribute}).to({device})"
         else:
             # The container stays what it is; a second, registered one makes the module know its items.
             listed = ctx.work.torch_name(site, "nn.ModuleList")
