@@ -14,6 +14,7 @@ from ipydevice.fixes import (
     datasets,
     derived,
     host,
+    kept_modules,
     layers,
     literals,
     meta,
@@ -117,6 +118,7 @@ def left_model(ctx: Context) -> Iterator[Proposal]:
         return
     yield from containers.registered(ctx)
     yield from modules.module_left_behind(ctx)
+    yield from kept_modules.kept_in_an_object(ctx)
     yield from _named(ctx)
 
 

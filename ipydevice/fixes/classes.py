@@ -79,11 +79,12 @@ def sources(ctx: Context) -> Iterator[Source]:
 
 
 def functions_named(ctx: Context, name: str) -> Iterator[tuple[Source, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """The newest functions and methods of that name in the notebook, at most one a text."""
+    """The functions and methods of that name in the notebook, and the ``__init__`` of a class, at most one a text."""
     for source in sources(ctx):
         for node in ast.walk(source.tree):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
-                yield source, node
+            found = init_of(node) if isinstance(node, ast.ClassDef) else node
+            if isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:  # type: ignore[attr-defined]
+                yield source, found
                 break
 
 

@@ -13,7 +13,7 @@ from ipydevice.diagnose.infer import call_name
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes, operands
 from ipydevice.fixes.context import Context
-from ipydevice.fixes.names import bound, free, last_name, own_nodes, root
+from ipydevice.fixes.names import Effects, bound, free, last_name, own_nodes, root
 from ipydevice.placement.kinds import class_name
 
 _HARMLESS = frozenset(["print", "len", "range", "enumerate", "zip", "type", "repr", "str", "display", "isinstance", "id"])
@@ -28,7 +28,7 @@ def last_met(ctx: Context, name: str, site: Site, statement: ast.stmt) -> Site |
     if any(True for _ in ctx.work.functions(site.source, statement)) or site.source.cell is None:
         return None  # a local of a function
     found: Site | None = None
-    for source, later in _between(ctx, site.source, statement):
+    for source, later in between(ctx, site.source, statement):
         if _meets(ctx, source, later, name):
             found = Site(source, later)
         if name in bound([later]) and not isinstance(later, (ast.FunctionDef, ast.ClassDef)):
@@ -58,7 +58,7 @@ def _place(ctx: Context, site: Site) -> tuple[int, int]:
     return ctx.work.position(site.source.cell), getattr(site.node, "lineno", 0)
 
 
-def _between(ctx: Context, source: Source, statement: ast.stmt) -> Iterator[tuple[Source, ast.stmt]]:
+def between(ctx: Context, source: Source, statement: ast.stmt) -> Iterator[tuple[Source, ast.stmt]]:
     """The statements of the cells that ran after `statement` and before the one that failed."""
     running = _running_line(ctx)
     order = ctx.work.order
@@ -71,6 +71,25 @@ def _between(ctx: Context, source: Source, statement: ast.stmt) -> Iterator[tupl
             if cell is ctx.work.failed and running <= (one.end_lineno or 0):
                 return
             yield here, one
+
+
+def may_change(ctx: Context, statement: ast.stmt, name: str) -> bool:
+    """Does the statement, itself or by a function of the notebook that it calls, put something into what `name` holds?"""
+    nodes = list(own_nodes([statement]))
+    own = Effects(ast.Module(body=[statement], type_ignores=[]))
+    if name in own.changes or name in own.binds:
+        return True
+    called = {last_name(node.func) for node in nodes if isinstance(node, ast.Call)}
+    todo, seen = list(called), set(called)
+    while todo:
+        for _, function in classes.functions_named(ctx, todo.pop()):
+            body = Effects(ast.Module(body=list(function.body), type_ignores=[]))
+            if name in body.changes and name in free(function):
+                return True
+            inner = {last_name(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)} - seen
+            seen |= inner
+            todo += inner
+    return False
 
 
 def _running_line(ctx: Context) -> int:
