@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING, attribute, value
+from ipydevice.diagnose.evaluate import MISSING, Scope, attribute, value
 from ipydevice.diagnose.finding import Site
-from ipydevice.diagnose.infer import device_name, with_index
+from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, with_index
 from ipydevice.fixes.names import bound, last_name
 from ipydevice.fixes.workspace import Workspace
 
@@ -140,7 +140,8 @@ def _gone(work: Workspace, site: Site, name: str) -> bool:
 def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, str]]:
     """Locals of a function that is no longer running: told by their name and their use."""
     if name in ("device", "dev", "DEVICE", "target_device", "map_location") and work.finding.target is not None:
-        yield _BY_NAME[0], name
+        if not _followed_already(work, site, name):
+            yield _BY_NAME[0], name
         return
     if name == work.self_name(site):
         live = _self_of(work, site)
@@ -164,6 +165,19 @@ def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, st
                 yield _BY_NAME[1], f"{name}.device"
             elif node.attr in ("shape", "size", "new_zeros", "dtype"):
                 yield _BY_NAME[2], f"{name}.device"
+
+
+def _followed_already(work: Workspace, site: Site, name: str) -> bool:
+    """Is all that the function around makes or moves told to follow this name already, so that the stray did too?"""
+    function = next(iter(work.functions(site.source, site.node)), None)
+    scope = Scope({}, work.globals_of(site))
+    followed = False
+    for call in ast.walk(function) if function is not None else ():
+        said = list(_named_devices(call))
+        followed = followed or any(isinstance(code, ast.Name) and code.id == name for code in said)
+        if isinstance(call, ast.Call) and not said and call_name(call, scope) in FACTORIES:
+            return False
+    return followed
 
 
 def _beside(work: Workspace, site: Site, other: Site | None) -> bool:
