@@ -206,7 +206,7 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "nested_batch_partly_moved": (batches.deeper, batches.whole_batch, left_behind, attributes.plain_attribute),
     "cuda_in_dataset": (datasets.host_dataset, datasets.unpinned, left_behind),
     "fresh_tensor_no_device": (defaults.said_in_the_call, fresh_tensor),
-    "plain_tensor_attribute": (kept_tensor,),
+    "plain_tensor_attribute": (states.rebuilt, kept_tensor),
     "derived_tensor_in_init": (derived.derived_in_init, left_behind),
     "module_in_plain_container": (containers.plain_container,),
     "model_not_moved": (left_model,),
@@ -228,7 +228,10 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "to_result_discarded": (literals.discarded, left_behind),
     "checkpoint_location": (loaded,),
     "default_device_global": (host.shuffled_loader, fresh_tensor, left_behind),
-    "model_split_multi_gpu": (defaults.said_in_the_call, taken_from_elsewhere,),
+    "model_split_multi_gpu": (
+        defaults.said_in_the_call,
+        taken_from_elsewhere,
+    ),
     "closure_constant": (constant, left_behind),
     "traced_constant": (fresh_tensor,),
     "meta_not_materialized": (meta.not_materialized,),
@@ -236,5 +239,8 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "library_returns_cpu": (taken_from_elsewhere,),
     "dp_replica_state": (replicas.kept_on_the_first_card, taken_from_elsewhere),
     "no_accelerator": (absent.no_accelerator,),
-    "unknown": (defaults.said_in_the_call, left_behind,),
+    "unknown": (
+        defaults.said_in_the_call,
+        left_behind,
+    ),
 }

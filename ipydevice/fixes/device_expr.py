@@ -170,14 +170,24 @@ def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, st
 def _followed_already(work: Workspace, site: Site, name: str) -> bool:
     """Is all that the function around makes or moves told to follow this name already, so that the stray did too?"""
     function = next(iter(work.functions(site.source, site.node)), None)
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not _has_default(function, name):
+        return False  # the caller has said it
     scope = Scope({}, work.globals_of(site))
     followed = False
-    for call in ast.walk(function) if function is not None else ():
+    for call in ast.walk(function):
         said = list(_named_devices(call))
         followed = followed or any(isinstance(code, ast.Name) and code.id == name for code in said)
         if isinstance(call, ast.Call) and not said and call_name(call, scope) in FACTORIES:
             return False
     return followed
+
+
+def _has_default(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    args = function.args
+    named = [a.arg for a in (*args.posonlyargs, *args.args)]
+    optional = named[len(named) - len(args.defaults) :]
+    optional += [a.arg for a, default in zip(args.kwonlyargs, args.kw_defaults, strict=True) if default is not None]
+    return name in optional
 
 
 def _beside(work: Workspace, site: Site, other: Site | None) -> bool:

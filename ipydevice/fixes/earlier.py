@@ -16,7 +16,9 @@ from ipydevice.fixes.context import Context
 from ipydevice.fixes.names import Effects, bound, free, last_name, own_nodes, root
 from ipydevice.placement.kinds import class_name
 
-_HARMLESS = frozenset(["print", "len", "range", "enumerate", "zip", "type", "repr", "str", "display", "isinstance", "id"])
+_HARMLESS = frozenset(
+    ["print", "len", "range", "enumerate", "zip", "type", "repr", "str", "display", "isinstance", "id"]
+)
 _CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Starred, ast.Dict)
 
 
@@ -74,7 +76,7 @@ def between(ctx: Context, source: Source, statement: ast.stmt) -> Iterator[tuple
 
 
 def may_change(ctx: Context, statement: ast.stmt, name: str) -> bool:
-    """Does the statement, itself or by a function of the notebook that it calls, put something into what `name` holds?"""
+    """Does the statement, itself or by a function of the notebook, put something into what `name` holds?"""
     nodes = list(own_nodes([statement]))
     own = Effects(ast.Module(body=[statement], type_ignores=[]))
     if name in own.changes or name in own.binds:

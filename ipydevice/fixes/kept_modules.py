@@ -1,4 +1,4 @@
-"""Modules that objects keep which are no modules: a config, a registry, a dict; no ``.to()`` of a model reaches them."""
+"""Modules that a config, a registry or another plain object keeps, where no ``.to()`` of a model reaches them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipydevice.diagnose.finding import Site
 from ipydevice.fixes import bindings, classes, earlier
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import workspace_device
-from ipydevice.fixes.names import bound, root
+from ipydevice.fixes.names import root
 from ipydevice.fixes.phrases import listed
 from ipydevice.placement.kinds import attributes
 
@@ -48,7 +48,9 @@ def _holders(ctx: Context) -> Iterator[tuple[ast.Attribute | ast.Subscript, Any]
             node = node.value
 
 
-def _where_given(ctx: Context, path: ast.Attribute | ast.Subscript, site: Site, made: ast.expr | None) -> Proposal | None:
+def _where_given(
+    ctx: Context, path: ast.Attribute | ast.Subscript, site: Site, made: ast.expr | None
+) -> Proposal | None:
     """The module is made in the call, or the dict, that makes its holder."""
     part: ast.expr | None = None
     match path, made:
@@ -88,11 +90,12 @@ def _moves(ctx: Context, path: ast.Attribute | ast.Subscript, holder: Any) -> tu
     base = ast.unparse(path.value)
     parts = dict.items(holder) if type(holder) is dict else attributes(holder).items()
     wrong = [key for key, live in parts if _is_left(ctx, live)]
-    if type(holder) in (list, tuple) and sum(_is_left(ctx, live) for live in holder) > 1:
-        if all(_is_left(ctx, live) for live in holder):
-            return f"for m in {base}:\n    m.to({{}})", f"the modules of {base}"
+    each = next(name for name in ("m", "module", "module_") if name not in ctx.finding.namespace)
+    several = f"for {each} in {{}}:\n    {each}.to({{{{}}}})"
+    if type(holder) in (list, tuple) and len(holder) > 1 and all(_is_left(ctx, live) for live in holder):
+        return several.format(base), f"the modules of {base}"
     if type(holder) is dict and len(wrong) > 1 and len(wrong) == len(holder):
-        return f"for m in {base}.values():\n    m.to({{}})", f"the modules of {base}"
+        return several.format(f"{base}.values()"), f"the modules of {base}"
     names = [f"{base}[{key!r}]" if type(holder) is dict else f"{base}.{key}" for key in wrong]
     names = names or [ast.unparse(path)]
     return "\n".join(f"{_braced(one)}.to({{}})" for one in names), listed(names)

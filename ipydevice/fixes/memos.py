@@ -9,7 +9,7 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import is_of
 from ipydevice.fixes.context import Context
-from ipydevice.fixes.names import free, root
+from ipydevice.fixes.names import free, last_name, root
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -25,7 +25,7 @@ def mended(ctx: Context, before: ast.AST, after: ast.AST, device: str) -> Iterat
             continue
         for name in sorted(free(node)):
             live = ctx.finding.namespace.get(name)
-            if is_of(live, dict) and _fills(node, name) and _asks(node, name):
+            if live is not None and is_of(live, dict) and _fills(node, name) and _asks(node, name):
                 code = _dict_mended(ctx, name, live, device)
             elif _is_declared(node, name) and _asks(node, name):
                 code = _value_mended(ctx, name, live, device)
@@ -39,9 +39,8 @@ def _fills(function: ast.AST, name: str) -> bool:
     for node in ast.walk(function):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and root(node) == name:
             return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and root(node.func) == name:
-            if node.func.attr in ("setdefault", "update"):
-                return True
+        if isinstance(node, ast.Call) and last_name(node.func) in ("setdefault", "update") and root(node.func) == name:
+            return True
     return False
 
 

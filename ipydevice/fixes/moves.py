@@ -11,7 +11,7 @@ from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.infer import device_name
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
-from ipydevice.fixes.factories import make_on_device
+from ipydevice.fixes.factories import fresh, left_to_caller, make_on_device
 from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.operands import is_operand
 from ipydevice.fixes.phrases import listed, move_all, spoken, stray_names, target_value, to, where
@@ -230,7 +230,7 @@ def _value_moved(ctx: Context, site: Site, value: ast.expr, name: str) -> Propos
         others = _made_beside(ctx, draft, site, value)
         return Proposal(f"make {listed([name, *others])} on {spoken(made)}", [draft])
     draft = ctx.draft(site.source)
-    if not _suffix_move(ctx, draft, site, value):
+    if left_to_caller(site, fresh(value, ctx.scope(site))) or not _suffix_move(ctx, draft, site, value):
         return None
     return Proposal(f"move {name} where it is made", [draft])
 

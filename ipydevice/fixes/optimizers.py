@@ -135,7 +135,9 @@ def _moved_on_the_way(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
         if not placement.is_optimizer(optimizer):
             continue
         for statement in reversed(getattr(area, "body", [])):
-            if statement.end_lineno < running and any(_moves_model(ctx, site, n, optimizer) for n in ast.walk(statement)):
+            if statement.end_lineno >= running:
+                continue
+            if any(_moves_model(ctx, site, node, optimizer) for node in ast.walk(statement)):
                 return Site(site.source, statement, site.frame), statement
     return None
 

@@ -14,7 +14,7 @@ from ipydevice.fixes import classes
 from ipydevice.fixes.attributes import as_buffer, at_use, owners
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import workspace_device
-from ipydevice.fixes.names import receiver
+from ipydevice.fixes.names import last_name, receiver, root
 from ipydevice.fixes.objects import move_object
 from ipydevice.placement.kinds import attributes
 
@@ -59,9 +59,7 @@ def _moved_if_there(ctx: Context, owner: Any, attribute: str) -> Proposal | None
 
 def stale_cache(ctx: Context) -> Iterator[Proposal]:
     """Make the cache ask for the device; or move what comes out of it."""
-    rebuilt = _rebuilt_elsewhere(ctx)
-    if rebuilt is not None:
-        yield rebuilt
+    yield from rebuilt(ctx)
     for step in ctx.chain:
         statement = step.site.source.statement(step.site.node)
         if step.how == "return" and isinstance(statement, ast.Return) and statement.value is not None:
@@ -87,28 +85,42 @@ def _handed_back(value: ast.expr) -> list[ast.expr]:
     return [value]
 
 
-def _rebuilt_elsewhere(ctx: Context) -> Proposal | None:
+def rebuilt(ctx: Context) -> Iterator[Proposal]:
     """``if self.mask is None:`` becomes ``if self.mask is None or self.mask.device != x.device:``."""
     for owner, attribute in owners(ctx):
         for setting in classes.settings(ctx, owner, attribute):
-            source = setting.site.source
-            for up in source.ancestors(setting.statement):
-                if not (isinstance(up, ast.If) and setting.statement in up.body and _asks_for(up.test, setting)):
-                    continue
+            source, own = setting.site.source, receiver(setting.method)
+            for asked in _questions(setting):
                 if classes.is_random(setting.statement, source):
-                    return None
-                name = f"{receiver(setting.method)}.{attribute}"
-                device = ctx.device(Site(source, up.test, _frame_of(ctx, source, up)), avoid=[attribute])
+                    return
+                name = f"{own}.{attribute}"
+                device = ctx.device(Site(source, asked.test, _frame_of(ctx, source, asked)), avoid=[attribute])
                 if device is None or name in device:
                     continue
                 draft = ctx.draft(source)
-                asked = f"{name}.device != {device}"
-                if isinstance(up.test, (ast.IfExp, ast.Lambda, ast.NamedExpr)):
-                    draft.suffix(up.test, f" or {asked}")
+                more = f"{name}.device != {device}"
+                if isinstance(asked.test, (ast.IfExp, ast.Lambda, ast.NamedExpr)):
+                    draft.suffix(asked.test, f" or {more}")
                 else:
-                    draft.replace(up.test, f"{draft.segment(up.test)} or {asked}")
-                return Proposal(f"make {name} anew when the device has changed", [draft])
-    return None
+                    draft.replace(asked.test, f"{draft.segment(asked.test)} or {more}")
+                yield Proposal(f"make {name} anew when the device has changed", [draft])
+                return
+
+
+def _questions(setting: classes.Setting) -> Iterator[ast.If]:
+    """The conditions under which the statement runs, or the method with it: ``if n > self.kept: self.build(n)``."""
+    source, own = setting.site.source, receiver(setting.method)
+    if setting.method.name == "__init__":
+        return
+    statements: list[ast.AST] = [setting.statement]
+    node = source.class_of(setting.statement)
+    for call in ast.walk(node) if node is not None else ():
+        if isinstance(call, ast.Call) and last_name(call.func) == setting.method.name and root(call.func) == own:
+            statements.append(source.statement(call) or call)
+    for statement in statements:
+        for up in source.ancestors(statement):
+            if isinstance(up, ast.If) and statement in up.body and _asks_for(up.test, own):
+                yield up
 
 
 def _frame_of(ctx: Context, source: Source, node: ast.AST) -> FrameType | None:
@@ -120,12 +132,11 @@ def _frame_of(ctx: Context, source: Source, node: ast.AST) -> FrameType | None:
     return stray.site.frame if same else None
 
 
-def _asks_for(test: ast.expr, setting: classes.Setting) -> bool:
+def _asks_for(test: ast.expr, own: str) -> bool:
     """Does the condition ask whether what is kept is there, or large enough: of the attribute itself, or of another?
 
     ``if self._mask is None``, ``if not hasattr(self, "_mask")``, ``if n > self._length_kept``
     """
-    own = receiver(setting.method)
     return any(isinstance(n, ast.Name) and n.id == own for n in ast.walk(test)) and not any(
         isinstance(n, ast.Attribute) and n.attr in ("training", "device") for n in ast.walk(test)
     )

@@ -36,7 +36,9 @@ def where_used(ctx: Context) -> Proposal | None:
     if live is not MISSING and not placement.is_tensor(live):
         return None
     uses = [node, *(use for use in next_strays(ctx, site) if not _inside(node, use))]
-    if any(written_in_place(site, use) for use in uses) or changed_in_place(site.source, site.source.segment(node), site.source.statement(node)):
+    if any(written_in_place(site, use) for use in uses):
+        return None
+    if changed_in_place(site.source, site.source.segment(node), site.source.statement(node)):
         return None
     texts = [site.source.segment(use) for use in uses]
     names = list(dict.fromkeys(u.id for u in uses if isinstance(u, ast.Name) and _is_variable(ctx, site, u)))
@@ -188,9 +190,9 @@ def changed_in_place(source: Source, text: str, area: ast.AST | None) -> bool:
     for node in ast.walk(area) if area is not None else ():
         if isinstance(node, ast.AugAssign) and source.segment(node.target) == text:
             return True
-        if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load):
-            if written_in_place(Site(source, node), node) and source.segment(node) == text:
-                return True
+        read = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)
+        if read and written_in_place(Site(source, node), node) and source.segment(node) == text:
+            return True
     return False
 
 
