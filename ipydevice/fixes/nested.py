@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ipydevice import placement
+from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import live_name, workspace_device
@@ -24,7 +25,7 @@ def registered_beside(ctx: Context, owners: Iterable[Any]) -> Iterator[Proposal]
     For containers that no ModuleList can stand in for: of pairs, of dicts, of numbers and modules.
     """
     seen: set[int] = set()
-    for owner in owners:
+    for owner in (*owners, *_on_the_path(ctx)):
         if not placement.is_module(owner) or id(owner) in seen:
             continue
         seen.add(id(owner))
@@ -33,6 +34,20 @@ def registered_beside(ctx: Context, owners: Iterable[Any]) -> Iterator[Proposal]
                 proposal = _beside(ctx, owner, attribute, held)
                 if proposal is not None:
                     yield proposal
+
+
+def _on_the_path(ctx: Context) -> Iterator[Any]:
+    """The objects along the way by which the workspace reaches the stray, the nearest first."""
+    stray = ctx.stray
+    try:
+        node: ast.AST = ast.parse((stray.path if stray is not None else None) or "", mode="eval").body
+    except SyntaxError:
+        return
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+        live = value(node, Scope.of_namespace(ctx.finding.namespace))
+        if live is not MISSING:
+            yield live
 
 
 def _has_stray(ctx: Context, held: Any) -> bool:
