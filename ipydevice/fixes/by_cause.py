@@ -228,10 +228,7 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "to_result_discarded": (literals.discarded, left_behind),
     "checkpoint_location": (loaded,),
     "default_device_global": (host.shuffled_loader, fresh_tensor, left_behind),
-    "model_split_multi_gpu": (
-        defaults.said_in_the_call,
-        taken_from_elsewhere,
-    ),
+    "model_split_multi_gpu": (defaults.said_in_the_call, taken_from_elsewhere),
     "closure_constant": (constant, left_behind),
     "traced_constant": (fresh_tensor,),
     "meta_not_materialized": (meta.not_materialized,),
@@ -239,8 +236,5 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "library_returns_cpu": (taken_from_elsewhere,),
     "dp_replica_state": (replicas.kept_on_the_first_card, taken_from_elsewhere),
     "no_accelerator": (absent.no_accelerator,),
-    "unknown": (
-        defaults.said_in_the_call,
-        left_behind,
-    ),
+    "unknown": (defaults.said_in_the_call, left_behind),
 }
