@@ -162,12 +162,15 @@ class Rerunner:
         failed = order[-1]
         changed: set[str] = set(new or ())
         candidates: list[Cell] = []
+        rebound: set[str] = set()  # by a cell that runs again: who bound them later has to bind them once more
         for cell in order:
             own = effects[cell]
+            if candidates:
+                rebound |= effects[candidates[-1]].values
             if cell in roots:
                 changed |= own.values | self._changes(own, cell, effects) | self._rewritten(cell, own, after)
                 candidates.append(cell)
-            elif self._needs(cell, order, effects) & changed:
+            elif self._needs(cell, order, effects) & changed or own.values & rebound:
                 changed |= own.values | self._changes(own, cell, effects) | self._rewritten_classes(own, changed)
                 candidates.append(cell)
         needed = self._needs(failed, order, effects)

@@ -60,22 +60,36 @@ def _moved_if_there(ctx: Context, owner: Any, attribute: str) -> Proposal | None
 def stale_cache(ctx: Context) -> Iterator[Proposal]:
     """Make the cache ask for the device; or move what comes out of it."""
     yield from rebuilt(ctx)
-    for step in ctx.chain:
-        statement = step.site.source.statement(step.site.node)
-        if step.how == "return" and isinstance(statement, ast.Return) and statement.value is not None:
-            device = ctx.device(Site(step.site.source, statement.value, step.site.frame))
-            if device is not None:
-                draft = ctx.draft(step.site.source)
-                for part in _handed_back(statement.value):
-                    draft.suffix(part, f".to({device})")
-                yield Proposal("move what comes out of the cache", [draft])
-            break
+    out = _moved_out(ctx)
+    if out is not None and out[1]:
+        yield out[0]
     yield from at_use(ctx)
+    if out is not None:  # its callers may be on several devices: where they use it is better
+        yield out[0]
     for owner, _ in owners(ctx):
         if not placement.is_module(owner):
             whole = move_object(ctx, owner)
             if whole is not None:
                 yield whole
+
+
+def _moved_out(ctx: Context) -> tuple[Proposal, bool] | None:
+    """(what the cache hands back is moved, does its function itself know the device of its caller)."""
+    for step in ctx.chain:
+        statement = step.site.source.statement(step.site.node)
+        if step.how != "return" or not isinstance(statement, ast.Return) or statement.value is None:
+            continue
+        site = Site(step.site.source, statement.value, step.site.frame)
+        device = ctx.device(site)
+        if device is None:
+            return None
+        draft = ctx.draft(step.site.source)
+        for part in _handed_back(statement.value):
+            draft.suffix(part, f".to({device})")
+        names = {n.id for n in ast.walk(ast.parse(device)) if isinstance(n, ast.Name)}
+        local = any(ctx.work.is_local(site, name) for name in names)
+        return Proposal("move what comes out of the cache", [draft]), local
+    return None
 
 
 def _handed_back(value: ast.expr) -> list[ast.expr]:
