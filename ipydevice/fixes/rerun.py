@@ -174,6 +174,8 @@ class Rerunner:
                 changed |= own.values | self._changes(own, cell, effects) | self._rewritten_classes(own, changed)
                 candidates.append(cell)
         needed = self._needs(failed, order, effects)
+        for cell in roots:  # what the functions of an edited cell read when they are called
+            needed |= rebound & set().union(*(free(node) for node in effects[cell].definitions.values()))
         kept = [failed]
         watched = _made_of(effects[cell].tree for cell in candidates)
         for cell in reversed(candidates):
