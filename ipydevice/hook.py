@@ -38,7 +38,7 @@ _MARK = "_ipydevice"  # on an exception: (n of the In [n] in which it was shown,
 Result = TypeVar("Result")
 
 # Without these a process has no device errors, neither its own nor those of engines that it commands.
-_TELLING = {"torch", "ipyparallel"}
+_TELLING = ("torch", "ipyparallel")
 _OUTSIDE = 0  # the n for code that no cell runs: callbacks, threads
 
 
@@ -195,7 +195,7 @@ class Hook:
     def _begin(self, exc: BaseException, history: CellHistory) -> tuple[Started, str | None] | None:
         """The started post-mortem and its headline, which now stands on the exception."""
         cell = self.history.running.number if self.history.running else _OUTSIDE
-        if not _TELLING.intersection(sys.modules) or exc.__dict__.get(_MARK, (None, None))[0] == cell:
+        if not any(name in sys.modules for name in _TELLING) or exc.__dict__.get(_MARK, (None, None))[0] == cell:
             return None
         self._attempt("hiding the frames of virtual GPUs", _cut_virtual_frames, exc)
         found = self._attempt("recognising the error", self._examine, exc, history)

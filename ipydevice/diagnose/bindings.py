@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -220,6 +221,16 @@ def returns(function: FunctionNode) -> list[ast.expr]:
         if isinstance(node, (ast.Return, ast.Yield)) and node.value is not None:
             found.append(node.value)
     return found
+
+
+def handles_devices(function: FunctionNode) -> bool:
+    """Whether a function moves things, or is told a device: then moving what it hands on is its job."""
+    if any(re.fullmatch(r"dev(ice)?|to_device|target_device", name) for name in parameters(function)):
+        return True
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda")
+        for node in ast.walk(function)
+    )
 
 
 def calls(tree: ast.AST, name: str) -> list[ast.Call]:

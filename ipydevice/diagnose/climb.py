@@ -19,12 +19,16 @@ from ipydevice.diagnose.meeting import Candidate, candidates, ingredients
 from ipydevice.diagnose.origin import Tracer
 
 
-def outwards(stray: Candidate, frames: list[Frame], tracer: Tracer) -> Candidate:
-    """The stray by the name that the user should look at first."""
+def outwards(stray: Candidate, frames: list[Frame], tracer: Tracer, *, to_its_source: bool) -> Candidate:
+    """The stray by the name that the user should look at first.
+
+    `to_its_source`: also from what was computed to what it was computed of; where a rule wants the host, the
+    result is what has to go there, and its source may stay.
+    """
     users = [frame for frame in frames if frame.is_user]
     stray = _model_behind(_lift(_kept_by_self(stray, tracer)), users, tracer)
     for _ in range(len(users) + 4):
-        outer = _one_up(stray, users, frames, tracer)
+        outer = _one_up(stray, users, frames, tracer) or (_source_of(stray) if to_its_source else None)
         if outer is None:
             break
         stray = _model_behind(_lift(outer), users, tracer)
@@ -107,7 +111,7 @@ def _one_up(stray: Candidate, users: list[Frame], frames: list[Frame], tracer: T
     bound = bindings.of_name(function, root.id)
     binding = bindings.latest(bound, source, root)
     if binding is not None and (root.id not in names or binding.line < root.lineno or binding.how != "assignment"):
-        return _ingredient(stray, binding)
+        return None
     if root.id not in names:
         return _enclosing(stray, root.id, users)
     if names[0] == root.id and root.id in ("self", "cls"):  # its state is named where the class is written
@@ -132,18 +136,26 @@ def _one_up(stray: Candidate, users: list[Frame], frames: list[Frame], tracer: T
     return None
 
 
-def _ingredient(stray: Candidate, binding: bindings.Binding) -> Candidate | None:
-    """The tensor that a local was computed from, where PyTorch alone did that: ``mask`` of ``w = mask.float()``."""
-    if binding.how != "assignment" or binding.value is None or not isinstance(stray.node, ast.Name) or stray.member:
+def _source_of(stray: Candidate) -> Candidate | None:
+    """The tensor that a value was computed from, where PyTorch alone did that: ``mask`` of ``w = mask.float()``."""
+    if stray.result:
+        return _only_part(ingredients(stray.frame, stray.node), stray) if stray.elsewhere is None else None
+    function = stray.source.function(stray.node)
+    if function is None or not isinstance(stray.node, ast.Name) or stray.member or not placement.is_tensor(stray.value):
         return None
-    if not placement.is_tensor(stray.value):
+    binding = bindings.latest(bindings.of_name(function, stray.node.id), stray.source, stray.node)
+    if binding is None or binding.how != "assignment" or binding.value is None:
         return None
-    parts = [c for c in ingredients(stray.frame, binding.value) if c.device is not None]
-    if not parts or any(not c.known or c.member or c.device != stray.device for c in parts):
-        return None
+    parts = ingredients(stray.frame, binding.value)
     if any(isinstance(c.node, ast.Name) and c.node.id == stray.node.id for c in parts):
         return None  # `x = x.float()`: the name means the result now
-    return parts[0]
+    return _only_part(parts, stray)
+
+
+def _only_part(parts: list[Candidate], stray: Candidate) -> Candidate | None:
+    """The first tensor that something was computed from, where all of them are on the stray's device and have names."""
+    named = [c for c in parts if c.known and not c.result and not c.member and c.device == stray.device]
+    return named[0] if named and len(named) == sum(c.device is not None for c in parts) else None
 
 
 def _tensor_of(stray: Candidate) -> Any:

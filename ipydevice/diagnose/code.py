@@ -169,6 +169,24 @@ class Code:
                     return Site(other, call, self._frame_running(other, call)), given
         return None
 
+    def keyword_of_partial(self, name: str) -> tuple[Site, ast.expr] | None:
+        """The latest ``partial(f, name=value)`` in the cells."""
+        for source in self._texts_of_cells():
+            for call in reversed(bindings.calls(source.tree, "partial")):
+                given = next((kw.value for kw in call.keywords if kw.arg == name), None)
+                if given is not None:
+                    return Site(source, call, self._frame_running(source, call)), given
+        return None
+
+    def called(self, func: ast.expr, scope: Scope) -> Any:
+        """What a call runs; of ``F.apply(x)`` the ``forward`` of the autograd Function `F`."""
+        live = value(func, scope)
+        owner: Any = value(func.value, scope) if isinstance(func, ast.Attribute) and func.attr == "apply" else MISSING
+        if live is not MISSING or not is_of(owner, type):
+            return live
+        forward: Any = next((space["forward"] for space in class_dicts(owner) if "forward" in space), None)
+        return MethodType(forward.__func__, owner) if is_exactly(forward, staticmethod) else live
+
     def _texts(self, first: Source) -> Iterator[Source]:
         """Cells that ran, the latest first, each text once; then a user's file."""
         seen: set[str] = set()
@@ -185,6 +203,55 @@ class Code:
         if function is not None:
             return self._live_frame(source, function)
         return next((f.frame for f in self.frames if f.source is source and f.function == "<module>"), None)
+
+    @staticmethod
+    def _by_global_statement(source: Source, name: str) -> bindings.Binding | None:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Global) and name in node.names:
+                function = source.function(node)
+                found = bindings.of_name(function, name) if function is not None else []
+                if found:
+                    return found[-1]
+        return None
+
+    def _module_texts(self, site: Site) -> Iterator[tuple[Source, ast.AST | None]]:
+        """Texts whose top level may bind a global of `site`'s text, the latest first.
+
+        With each comes the node up to which it has run; None: it ran to its end.
+        """
+        here = site.source
+        at_top = isinstance(site.node, (ast.expr, ast.stmt)) and here.function(site.node) is None
+        if here.file is not None:
+            yield here, site.node if at_top else None
+            return
+        cells = self.sources.all_cells()
+        running = self.frames[0] if self.frames else None
+        if at_top:
+            yield here, site.node
+            cells = cells[: cells.index(here)] if here in cells else cells
+        elif running is not None and running.source is not None and running.source.cell is not None:
+            yield running.source, running.node
+        for source in reversed(cells):
+            if running is None or source is not running.source:
+                yield source, None
+
+    def last_move(self, text: str) -> Site | None:
+        """The latest call at a cell's top level that moved the thing of this text: ``model.to(device)``."""
+        for source in self._texts_of_cells():
+            for node in reversed(list(bindings.own_nodes(source.tree))):
+                match node:
+                    case ast.Call(func=ast.Attribute(value=receiver, attr="to" | "cuda" | "xpu" | "cpu")):
+                        if ast.unparse(receiver) == text:
+                            return Site(source, node, self._frame_running(source, node))
+        return None
+
+    def is_later(self, one: Site, other: Site) -> bool:
+        """Whether a line at a cell's top level ran after another one: a name bound anew after it was moved."""
+        cells = self.sources.all_cells()
+        if one.source not in cells or other.source not in cells or one.source.function(one.node) is not None:
+            return False
+        lines = [getattr(site.node, "lineno", 0) for site in (one, other)]
+        return (cells.index(one.source), lines[0]) > (cells.index(other.source), lines[1])
 
     def _texts_of_cells(self) -> list[Source]:
         return list(reversed(self.sources.all_cells()))

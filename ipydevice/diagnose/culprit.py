@@ -9,6 +9,7 @@ call is.  Then it is followed outwards to the user's own name for it (`climb`).
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field, replace
 from types import MethodType
 from typing import Any
@@ -66,7 +67,8 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice:
         _choose_only_side(choice, sides, mismatch)
     if choice.stray is not None:
         choice.role = choice.stray.role
-        choice.stray = climb.outwards(choice.stray, frames, tracer)
+        choice.stray = _first_of_mixed_model(choice.stray, tracer) or choice.stray
+        choice.stray = climb.outwards(choice.stray, frames, tracer, to_its_source=not choice.host_required)
         choice.chain = _chain(choice.stray, tracer)
     return choice
 
@@ -115,8 +117,49 @@ def _argument_returned(returned: ast.expr, call: ast.Call, function: FunctionNod
     return bindings.argument_for(call, function, root.id, bound)
 
 
+def _first_of_mixed_model(stray: Candidate, tracer: Tracer) -> Candidate | None:
+    """The parameter that sent the stray astray: ``x.to(next(model.parameters()).device)``, and the model is split."""
+    if stray.via in ("parameter", "buffer", "module"):
+        return None
+    steps = [(step.value, step.site) for step in tracer.trace(stray.site, stray.device) if step.value is not None]
+    for expr, site in [(stray.node, stray.site), *steps]:
+        for node in ast.walk(expr):
+            match node:
+                case ast.Call(
+                    func=ast.Name(id="next"),
+                    args=[ast.Call(func=ast.Attribute(value=model, attr="parameters" | "buffers")), *_],
+                ):
+                    live = value(model, tracer.scope(site))
+                    found = _minority(live, stray.device)
+                    if found is not None:
+                        at = next((f for f in tracer.frames if f.frame is site.frame), stray.frame)
+                        text = None if at.source is site.source else site.source
+                        return Candidate(
+                            at, model, "", stray.device, found.path, found.value, True, found.via or "",
+                            found.owner, found.attribute, live, elsewhere=text,
+                        )  # fmt: skip
+    return None
+
+
+def _minority(model: object, device: str | None) -> placement.Found | None:
+    """A parameter of a model on `device`, where most of them are elsewhere."""
+    if not placement.is_module(model):
+        return None
+    found = [f for f in placement.walk(model, limit=3000) if f.via in ("parameter", "buffer")]
+    mine = [f for f in found if placement.device_of(f.value) == device]
+    return mine[0] if mine and 2 * len(mine) < len(found) else None
+
+
 def _chain(stray: Candidate, tracer: Tracer) -> list[Step]:
     """Where the stray came from: for a member of an object where it was put there, else how the object was made."""
+    key = re.search(r"\.keywords\['(\w+)'\]$", stray.member)
+    if key is not None:
+        given = tracer.keyword_of_partial(key.group(1))
+        if given is not None:
+            return [
+                Step("closure", *given),
+                *tracer.trace(Site(given[0].source, given[1], given[0].frame), stray.device),
+            ]
     if stray.member and stray.known and stray.via not in ("parameter", "buffer"):
         chain = holders.along(stray.root, "", stray.member)
         at = next((i for i in range(len(chain) - 2, -1, -1) if not holders.is_container(chain[i].value)), None)
@@ -166,7 +209,7 @@ def _choose_for_host(choice: Choice, mismatch: Mismatch, below: Frame | None) ->
         fitting = [c for c in away if c.known and (placement.dtype_of(c.value) or "").startswith("int")] or away[1:]
     found = (fitting or away)[0]
     if found.within is not None:
-        found = replace(found, node=found.within, known=False, value=None, result=True, within=None)
+        found = replace(found, node=found.within, member="", known=False, value=None, result=True, within=None)
     choice.stray = found
     choice.host_required = True
     choice.margin = 10.0

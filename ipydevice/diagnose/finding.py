@@ -32,6 +32,9 @@ How = Literal[
 ]
 
 
+# Causes of values that somebody hands on: the place to show is the helper whose job it was to move them.
+HANDED_ON = frozenset(("input_not_moved", "label_not_moved", "nested_batch_partly_moved", "index_device"))
+
 # Causes in which an object keeps the stray: the place to show is where it was put there.
 KEPT = frozenset(
     ("plain_tensor_attribute", "module_in_plain_container", "derived_tensor_in_init", "rnn_state", "stale_cache")
@@ -106,6 +109,7 @@ class Finding:
     target: str | None = None  # the device on which the stray should be: "cuda:0", "cpu"
     host_required: bool = False  # a rule wants the host: lengths, numpy, indices
     chain: list[Step] = field(default_factory=list)  # from the stray outwards, the origin last
+    helper: Step | None = None  # the return statement of a function that moves things and handed the stray on
     owner_chain: list[Step] = field(default_factory=list)  # how the object holding the stray was made
     cause: str = "unknown"
     confidence: Confidence = "guess"
@@ -120,4 +124,9 @@ class Finding:
             put = next((step for step in self.chain if step.how in ("attribute", "item")), None)
             if put is not None:
                 return put
+        if self.cause in HANDED_ON and self.helper is not None:
+            return self.helper
+        registered = self.stray is not None and self.stray.kind in ("module", "parameter", "buffer")
+        if self.cause == "model_not_moved" and registered and self.owner_chain:
+            return self.owner_chain[-1]  # `.to()` is said of the whole model, where that is made
         return self.chain[-1] if self.chain else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 import types
+from collections.abc import Iterator
 from typing import Any, Final
 
 from ipydevice import placement
@@ -219,6 +220,18 @@ def _factory_device(node: ast.Call, name: str, scope: Scope) -> str | None:
     if name in ("from_numpy", "frombuffer", "from_file"):
         return "cpu"
     return default_device()
+
+
+def on_the_way(expr: ast.expr) -> Iterator[ast.Call]:
+    """The calls that a value itself went through: not ``n.cpu()`` in ``pack(x, n.cpu())``."""
+    beside = {
+        inner
+        for call in ast.walk(expr)
+        if isinstance(call, ast.Call)
+        for other in (*call.args[1:], *(kw.value for kw in call.keywords))
+        for inner in ast.walk(other)
+    }
+    yield from (node for node in ast.walk(expr) if isinstance(node, ast.Call) and node not in beside)
 
 
 def moved_to(node: ast.Call, scope: Scope) -> str | None:

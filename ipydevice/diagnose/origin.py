@@ -8,7 +8,6 @@ cells; a global name leads to the cells in the order in which they ran, the late
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from functools import cached_property
 from types import FrameType, MethodType, ModuleType
 from typing import Any
@@ -192,47 +191,6 @@ class Tracer(Code):
                 return self._binding_step(binding, source, self._frame_running(source, binding.node))
         return None
 
-    @staticmethod
-    def _by_global_statement(source: Source, name: str) -> Binding | None:
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Global) and name in node.names:
-                function = source.function(node)
-                found = bindings.of_name(function, name) if function is not None else []
-                if found:
-                    return found[-1]
-        return None
-
-    def _module_texts(self, site: Site) -> Iterator[tuple[Source, ast.AST | None]]:
-        """Texts whose top level may bind a global of `site`'s text, the latest first.
-
-        With each comes the node up to which it has run; None: it ran to its end.
-        """
-        here = site.source
-        at_top = isinstance(site.node, (ast.expr, ast.stmt)) and here.function(site.node) is None
-        if here.file is not None:
-            yield here, site.node if at_top else None
-            return
-        cells = self.sources.all_cells()
-        running = self.frames[0] if self.frames else None
-        if at_top:
-            yield here, site.node
-            cells = cells[: cells.index(here)] if here in cells else cells
-        elif running is not None and running.source is not None and running.source.cell is not None:
-            yield running.source, running.node
-        for source in reversed(cells):
-            if running is None or source is not running.source:
-                yield source, None
-
-    def last_move(self, text: str) -> Site | None:
-        """The latest call at a cell's top level that moved the thing of this text: ``model.to(device)``."""
-        for source in self._texts_of_cells():
-            for node in reversed(list(bindings.own_nodes(source.tree))):
-                match node:
-                    case ast.Call(func=ast.Attribute(value=receiver, attr="to" | "cuda" | "xpu" | "cpu")):
-                        if ast.unparse(receiver) == text:
-                            return Site(source, node, self._frame_running(source, node))
-        return None
-
     # Attributes and items ------------------------------------------------------------------
 
     def _of_target(self, site: Site, node: ast.expr) -> Step | None:
@@ -304,7 +262,7 @@ class Tracer(Code):
 
     def _of_call(self, site: Site, node: ast.Call, stray_device: str | None, part: int | None) -> Step | None:
         scope = self.scope(site)
-        function = self.enter(value(node.func, scope), node, site)
+        function = self.enter(self.called(node.func, scope), node, site)
         if function is not None:
             return self._returned(*function, part)
         if isinstance(node.func, ast.Attribute) and not call_name(node, scope):

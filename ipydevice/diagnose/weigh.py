@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose import holders
 from ipydevice.diagnose.evaluate import MISSING, value
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.diagnose.infer import FACTORIES, call_name, keyword, moved_to
+from ipydevice.diagnose.infer import FACTORIES, call_name, keyword, moved_to, on_the_way
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.messages import Mismatch
 
 HOST = "cpu"
+_MOVES = ("to", "cuda", "xpu", "hpu", "npu")
 _BY_RULE = "an index has to be on the host or with the tensor that it selects from"
 
 
@@ -35,12 +37,15 @@ def weight(
     if device == HOST and any(other.device not in (HOST, "meta") for other in everyone):
         points += 2.0
     between_cards = HOST not in {other.device for other in everyone}
+    candidate = _as_registered(candidate)
     if between_cards and candidate.via in ("parameter", "buffer"):
         if _is_split(candidate, everyone, tracer):
             return -4.0, []
         if _is_on_named_card(candidate, tracer):
-            return 2.0, [f"the code puts {name} on {device}, a card that it names as a constant"]
+            return 4.0, [f"the code puts {name} on {device}, a card that it names as a constant"]
         return -4.0, []  # parameters are at home and activations travel
+    if mismatch.family == "indexing" and candidate.role == "value" and not _belongs_there(candidate, tracer):
+        return points + 3.5, [f"{name} is on {device}, and what it gives is used on the device of the index"]
     if mismatch.family == "indexing" and candidate.role == "index":
         return points + 3.0, [f"{name} is the index, on {device}; {_BY_RULE}"]
     if candidate.role == "index":
@@ -62,6 +67,14 @@ def weight(
         if between_cards:
             points -= _when_made(candidate, tracer) / 1000  # the flow is where the latest value is
     return points, facts
+
+
+def _as_registered(candidate: Candidate) -> Candidate:
+    """``self.fb``, where fb is a buffer of the module ``self``: a tensor of `self`, as ``.fb`` of a callee would be."""
+    chain = [] if candidate.member or not candidate.known else _chain_of_node(candidate)
+    if len(chain) < 2 or chain[-1].via not in ("parameter", "buffer"):
+        return candidate
+    return replace(candidate, via=str(chain[-1].via), root=chain[-2].value)
 
 
 def _unreachable_by_to(candidate: Candidate, tracer: Tracer) -> tuple[str, str] | None:
@@ -153,13 +166,18 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
         scope = tracer.scope(where)
         if isinstance(expr, ast.Call) and placement.is_module(value(expr.func, scope)):
             return -2.5  # it is where its module is
-        for call in [n for n in ast.walk(expr) if isinstance(n, ast.Call)]:
+        for call in on_the_way(expr):
             moved = moved_to(call, scope)
             if moved is not None and moved == candidate.device:
                 if is_literal_device(call) and moved != HOST:
                     return 1.5
                 return -1.0 if moved == HOST and where.source.function(call) is not home else -2.0  # laid aside there
             if call_name(call, scope) in FACTORIES:
+                if keyword(call, "device") is None and candidate.device != HOST:
+                    facts.append(
+                        f"{where.source.segment(call)} names no device: the default device is {candidate.device}"
+                    )
+                    return 3.0
                 if keyword(call, "device") is None:
                     facts.append(f"{candidate.expression} is made by {where.source.segment(call)} without a device")
                     return 2.0 if where.source.function(call) is not None else 0.5
@@ -174,20 +192,63 @@ def names_its_card(text: str, chain: list[Step], tracer: Tracer) -> bool:
     exprs = [step.value for step in chain if step.value is not None]
     calls = [node for expr in exprs for node in ast.walk(expr) if isinstance(node, ast.Call)]
     root = text.split(".")[0].split("[")[0]
-    moved = tracer.last_move(text) or tracer.last_move(root)
-    if moved is not None and isinstance(moved.node, ast.Call):
+    names = [text, root, *(expr.id for expr in exprs if isinstance(expr, ast.Name))]  # `for block in blocks`
+    moved = next((site for site in map(tracer.last_move, names) if site is not None), None)
+    if (
+        moved is not None
+        and isinstance(moved.node, ast.Call)
+        and not (chain and tracer.is_later(chain[-1].site, moved))
+    ):
         calls.append(moved.node)
     moves = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda", "xpu")]
     return bool(moves) and is_literal_device(moves[-1])
 
 
+def _belongs_there(candidate: Candidate, tracer: Tracer) -> bool:
+    """Whether a table is kept on its device by design: what is selected is moved next, or what is filled in before."""
+    return _is_moved_afterwards(candidate) or _is_filled_by_moves(candidate, tracer)
+
+
+def _is_filled_by_moves(candidate: Candidate, tracer: Tracer) -> bool:
+    """``bank[i:j] = encoder(x).cpu()``"""
+    name = candidate.node.id if isinstance(candidate.node, ast.Name) else None
+    for source in tracer.sources.all_cells() if name is not None else []:
+        for node in ast.walk(source.tree):
+            match node:
+                case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=filled))], value=given) if filled == name:
+                    calls = (part for part in ast.walk(given) if isinstance(part, ast.Call))
+                    if any(moved_to(call, tracer.workspace) == candidate.device for call in calls):
+                        return True
+    return False
+
+
+def _is_moved_afterwards(candidate: Candidate) -> bool:
+    """Whether what is selected is moved next: ``data[perm].to(d)``, or ``x = data[perm]`` and then ``x.to(d)``."""
+    source, node = candidate.source, candidate.node
+    names: set[str] = set()
+    for outer in source.ancestors(node):
+        if isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute) and outer.func.attr in _MOVES:
+            return True
+        if isinstance(outer, ast.Assign):
+            names = {part.id for target in outer.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+        if isinstance(outer, (ast.For, ast.AsyncFor, ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+    scope = source.function(node) or source.tree
+    moved = (
+        part.func.value
+        for part in ast.walk(scope)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _MOVES
+    )
+    return any(isinstance(what, ast.Name) and what.id in names for what in moved)
+
+
 def _is_split(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
     """Whether the model that the parameter belongs to lives on the other card too: by design, as a pipeline does."""
     chain = tracer.held.find(candidate.value)
+    if not chain or not placement.is_module(chain[0].value):
+        return False
     others = {other.device for other in everyone if other.device != candidate.device}
-    return (
-        bool(chain) and placement.is_module(chain[0].value) and bool(others & set(placement.devices_of(chain[0].value)))
-    )
+    return any(placement.device_of(tensor) in others for tensor in holders.registered(chain[0].value))
 
 
 def _is_on_named_card(candidate: Candidate, tracer: Tracer) -> bool:

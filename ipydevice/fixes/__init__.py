@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from ipydevice.diagnose.finding import Finding
 from ipydevice.diagnosis import Fix
 from ipydevice.fixes.apply import apply
-from ipydevice.fixes.by_cause import BY_CAUSE, anything
+from ipydevice.fixes.by_cause import BY_CAUSE, WHATEVER, anything
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.guards import guard
 from ipydevice.fixes.reborn import built_again
@@ -42,7 +42,7 @@ def propose(finding: Finding) -> list[Fix]:
 
 
 def _fixes(ctx: Context) -> Iterator[Fix]:
-    repairs: list[Callable[[Context], Iterator[Proposal]]] = list(BY_CAUSE.get(ctx.finding.cause, ()))
+    repairs: list[Callable[[Context], Iterator[Proposal]]] = [*WHATEVER, *BY_CAUSE.get(ctx.finding.cause, ())]
     if any(True for _ in built_again(ctx)):
         repairs = [built_again]  # other edits would be of a class that nothing uses any more
     elif ctx.finding.cause not in _NO_MOVE:

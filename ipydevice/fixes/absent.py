@@ -170,11 +170,19 @@ def _other_device(ctx: Context) -> Iterator[Proposal]:
         draft = ctx.draft(source)
         for node in ast.walk(source.tree):
             # Other cells have run: what they ask is there, but for what they only name.
-            if source is failed or isinstance(source.parent(node), (ast.Assign, ast.AnnAssign, ast.keyword)):
+            if source is failed or _is_setting(source, node):
                 _asks_first(ctx, draft, Site(source, node))
         drafts += [draft] if draft else []
     if drafts:
         yield Proposal("use the accelerator only where there is one", drafts)
+
+
+def _is_setting(source: Source, node: ast.AST) -> bool:
+    """Is it what a name or an argument is set to, alone or in a list or dict?"""
+    parent = source.parent(node)
+    if isinstance(parent, (ast.Tuple, ast.List, ast.Dict)):
+        parent = source.parent(parent)
+    return isinstance(parent, (ast.Assign, ast.AnnAssign, ast.keyword))
 
 
 def _asks_first(ctx: Context, draft: Draft, site: Site) -> None:

@@ -23,7 +23,7 @@ def all_bindings(ctx: Context, name: str) -> Iterator[Step]:
     for cell in reversed(ctx.work.binders(name)):
         source = classes.cell_source(ctx, cell)
         for statement in reversed(source.tree.body):
-            if cell is ctx.work.failed and statement.lineno > getattr(ctx.failed_statement, "lineno", 0):
+            if cell is ctx.work.failed and statement.lineno > ctx.failed_line:
                 continue
             if name in bound([statement]) and isinstance(statement, (ast.Assign, ast.AnnAssign)):
                 yield Step("assignment", Site(source, statement), statement.value)

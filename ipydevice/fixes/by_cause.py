@@ -16,16 +16,22 @@ from ipydevice.fixes import (
     derived,
     host,
     kept_modules,
+    late,
     layers,
     literals,
     meta,
     modules,
+    movers,
     moves,
     objects,
     optimizers,
+    ordinals,
     origins,
     replicas,
+    resets,
     seams,
+    shards,
+    siblings,
     states,
     uses,
 )
@@ -200,6 +206,9 @@ def anything(ctx: Context) -> Iterator[Proposal]:
         yield from _one(uses.at_the_failing_line(ctx))
 
 
+# Told by facts alone, before what the cause suggests.
+WHATEVER: tuple[Repairs, ...] = (movers.helpers, siblings.forgotten_part, resets.put_back, late.late)
+
 BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "input_not_moved": (defaults.said_in_the_call, left_behind, batches.whole_batch),
     "label_not_moved": (defaults.said_in_the_call, left_behind, batches.whole_batch),
@@ -231,10 +240,10 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "model_split_multi_gpu": (defaults.said_in_the_call, taken_from_elsewhere),
     "closure_constant": (constant, left_behind),
     "traced_constant": (fresh_tensor,),
-    "meta_not_materialized": (meta.not_materialized,),
+    "meta_not_materialized": (meta.not_materialized, shards.missing_shards),
     "stray_in_collection": (defaults.said_in_the_call, in_collection, left_behind),
     "library_returns_cpu": (taken_from_elsewhere,),
     "dp_replica_state": (replicas.kept_on_the_first_card, taken_from_elsewhere),
-    "no_accelerator": (absent.no_accelerator,),
+    "no_accelerator": (ordinals.several_cards, absent.no_accelerator, ordinals.existing_card),
     "unknown": (defaults.said_in_the_call, left_behind),
 }

@@ -49,7 +49,7 @@ def class_nodes(ctx: Context, owner: Any) -> Iterator[tuple[Source, ast.ClassDef
 
 def _class_named(ctx: Context, name: str, module: str) -> tuple[Source, ast.ClassDef] | None:
     for source in sources(ctx):
-        if source.file is not None and module == "__main__":
+        if source.file is not None and module == "__main__" and not _is_main(ctx, source):
             continue
         if source.cell is not None and module != "__main__":
             continue
@@ -57,6 +57,13 @@ def _class_named(ctx: Context, name: str, module: str) -> tuple[Source, ast.Clas
             if isinstance(node, ast.ClassDef) and node.name == name:
                 return source, node
     return None
+
+
+def _is_main(ctx: Context, source: Source) -> bool:
+    """Is it the text of a program that runs, by itself or by ``%run``?"""
+    finding = ctx.finding
+    sites = [finding.failed, *(step.site for step in finding.chain)]
+    return any(s.source is source and s.frame and s.frame.f_globals.get("__name__") == "__main__" for s in sites)
 
 
 def sources(ctx: Context) -> Iterator[Source]:
@@ -126,6 +133,16 @@ def settings_in(source: Source, node: ast.ClassDef, attribute: str) -> Iterator[
                     for one, part in zip(target.elts, value.elts, strict=True):
                         if _is_own(one, attribute, method):
                             yield Setting(Site(source, statement), statement, part, method, False)
+
+
+def pairs(statement: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """(target, value) of an assignment, of each part of ``self.a, self.b = x, y``."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target, value = statement.targets[0], statement.value
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            yield from zip(target.elts, value.elts, strict=True)
+        else:
+            yield target, value
 
 
 def _is_own(target: ast.AST, attribute: str, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -17,7 +17,7 @@ from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Finding, Site, Step, Stray
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Edit, Fix
-from ipydevice.fixes import undo
+from ipydevice.fixes import sound, undo
 from ipydevice.fixes.device_expr import device_expression, is_literal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import own_nodes
@@ -96,12 +96,20 @@ class Context:
         failed = self.finding.failed
         return failed.source.statement(failed.node)
 
+    @cached_property
+    def failed_line(self) -> int:
+        """The line of the failed cell that was running, whatever code it had called; 0 where that isn't known."""
+        for site in (self.finding.start, self.finding.failed):
+            if site is not None and site.source.cell is self.work.failed:
+                return getattr(site.source.statement(site.node), "lineno", 0)
+        return 0
+
     # -- from proposals to fixes ----------------------------------------------------------
 
     def fixes(self, proposal: Proposal) -> list[Fix]:
         """The fix, and its live sibling where a re-run would lose work."""
         edits = [draft.edit for draft in proposal.drafts]
-        if any(edit is None for edit in edits):
+        if any(edit is None for edit in edits) or not all(sound.is_sound(self, draft) for draft in proposal.drafts):
             return []
         made = [edit for edit in edits if edit is not None]
         if proposal.anew:

@@ -13,12 +13,12 @@ from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, Scope, attribute, value
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, with_index
-from ipydevice.fixes.names import bound, last_name
+from ipydevice.fixes.names import bound, last_name, root
 from ipydevice.fixes.workspace import Workspace
 
 _DEVICE_LIKE = re.compile(r"dev|cuda|gpu|host|accel|cpu|mps|xpu", re.IGNORECASE)
 # Objects whose `device` is a property of a library, safe to name though it is not read here.
-_BY_NAME = (1.25, 3.25, 5.25)  # the ranks of what is told by name and use alone
+_BY_NAME = (1.25, 3.25, 4.25, 5.25)  # the ranks of what is told by name and use alone
 _FAR = 40.0  # what a global tensor or model adds to its rank: a device variable is better
 _DEVICE_PROPERTY = {"accelerate", "lightning", "pytorch_lightning", "transformers", "lightning_fabric"}
 
@@ -157,14 +157,26 @@ def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, st
         yield _BY_NAME[1], f"next({name}.parameters()).device" if other.kind == "module" else f"{name}.device"
         return
     function = next(iter(work.functions(site.source, site.node)), None)
-    if function is None or not work.available(site, name):
+    if function is None or not work.available(site, name) or _is_array(function, name):
         return
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
             if node.attr == "device":
                 yield _BY_NAME[1], f"{name}.device"
-            elif node.attr in ("shape", "size", "new_zeros", "dtype"):
+            elif node.attr in ("detach", "new_zeros", "new_ones", "new_full", "new_tensor", "requires_grad"):
                 yield _BY_NAME[2], f"{name}.device"
+            elif node.attr in ("shape", "size", "dtype"):
+                yield _BY_NAME[3], f"{name}.device"
+
+
+def _is_array(function: ast.AST, name: str) -> bool:
+    """Is the name bound to what numpy makes? It has a shape, and no device of torch's."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and name in bound([node]):
+            calls = [n for n in ast.walk(node.value) if isinstance(n, ast.Call)]
+            if any(last_name(c.func) in ("numpy", "tolist") or root(c.func) in ("np", "numpy") for c in calls):
+                return True
+    return False
 
 
 def _followed_already(work: Workspace, site: Site, name: str) -> bool:

@@ -39,6 +39,7 @@ class Draft:
         self._changes: list[Span | NewLines] = []
         self._grafts: list[Callable[[Twin], None]] = []
         self._nodes: list[ast.AST] = []  # what the grafts ask the copy for
+        self.said: list[tuple[ast.AST, str]] = []  # (place, code): "{}.to(device)" behind a node, statements beside one
         self._failed = False
 
     def __bool__(self) -> bool:
@@ -53,6 +54,7 @@ class Draft:
     def wrap(self, node: ast.expr, before: str, after: str) -> Draft:
         """`node` becomes ``<before>node<after>``: ``nn.ModuleList(`` ... ``)``."""
         start, end = self._places.span(node)
+        self.said.append((node, f"{before}{{}}{after}"))
         if not before and isinstance(node, _TIGHT):
             pass
         elif not before:
@@ -111,6 +113,7 @@ class Draft:
             self._changes.append(Span(start, start, f"{code}; "))
         else:
             return self._fail()
+        self.said.append((statement, code))
         self._graft_statement(statement, code, below=False)
         return self
 
@@ -125,6 +128,7 @@ class Draft:
             self._changes.append(Span((end_line, end_column), (end_line, end_column), f"; {code}"))
         else:
             return self._fail()
+        self.said.append((statement, code))
         self._graft_statement(statement, code, below=True)
         return self
 

@@ -142,6 +142,8 @@ def must_be_cpu(ctx: Context) -> Iterator[Proposal]:
         assert isinstance(lengths.node, ast.expr)
         draft.suffix(lengths.node, ".cpu()")
         yield Proposal(f"bring {lengths.source.segment(lengths.node)} to the host in this call", [draft])
+    if lengths is None:
+        yield from _numbers_in_the_call(ctx)
     if stray is None or stray.member or not isinstance(stray.site.node, ast.expr):
         return
     if lengths is None:
@@ -152,6 +154,25 @@ def must_be_cpu(ctx: Context) -> Iterator[Proposal]:
         made = moves.where_made(ctx, step)
         if made is not None:
             yield made
+            return
+
+
+def _numbers_in_the_call(ctx: Context) -> Iterator[Proposal]:
+    """``torch.tensor_split(x, cuts.cpu())``: of the failing call's tensors the one of whole numbers, beside others."""
+    failed, stray = ctx.finding.failed, ctx.stray
+    for call in ast.walk(failed.node):
+        if not isinstance(call, ast.Call) or len(call.args) + len(call.keywords) < 2:
+            continue
+        parts = [*call.args[1:], *(k.value for k in call.keywords)]
+        lives = [(part, ctx.value(_at(failed, part))) for part in parts]
+        whole = [p for p, live in lives if placement.is_tensor(live) and placement.dtype_of(live) in ("int64", "int32")]
+        here = [
+            p for p in whole if stray is not None and placement.device_of(ctx.value(_at(failed, p))) == stray.device
+        ]
+        if len(here) == 1:
+            draft = ctx.draft(failed.source)
+            draft.suffix(here[0], ".cpu()")
+            yield Proposal(f"bring {failed.source.segment(here[0])} to the host in this call", [draft])
             return
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import bound, last_name, own_nodes, receiver, root
@@ -58,7 +59,7 @@ def _into_init(ctx: Context, site: Site, call: ast.Call) -> Proposal | None:
     if node is None or init is None or not isinstance(method, ast.FunctionDef) or method is init:
         return None
     own = receiver(method)
-    if own != receiver(init):
+    if own != receiver(init) or _is_kept(source, call, own):
         return None
     allowed = _ready_in_init(init)
     names = {root(n) for n in own_nodes([*call.args, *(k.value for k in call.keywords)]) if isinstance(n, ast.Name)}
@@ -86,6 +87,13 @@ def _into_init(ctx: Context, site: Site, call: ast.Call) -> Proposal | None:
         [draft],
         note="the layer now keeps its weights between calls and joins the checkpoint",
     )
+
+
+def _is_kept(source: Source, call: ast.Call, own: str) -> bool:
+    """``self.lins[rel] = nn.Linear(d, d)``: it is kept, one for each key, and not made anew on every call."""
+    statement = source.statement(call)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(isinstance(t, (ast.Attribute, ast.Subscript)) and root(t) == own for t in targets)
 
 
 def _ready_in_init(init: ast.FunctionDef) -> set[str]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.finding import Site
-from ipydevice.fixes import classes
+from ipydevice.diagnose.source import Source
+from ipydevice.fixes import bindings, classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import workspace_device
 from ipydevice.fixes.names import bound, last_name, root
@@ -68,7 +69,7 @@ def _built_with_memory(ctx: Context) -> Iterator[Proposal]:
         for cell in reversed(ctx.work.order):
             source = classes.cell_source(ctx, cell)
             for node in ast.walk(source.tree):
-                if not (isinstance(node, ast.With) and name in bound(node.body)):
+                if not (isinstance(node, ast.With) and _builds(ctx, source, node, name)):
                     continue
                 for item in node.items:
                     said = _meta_said(item.context_expr)
@@ -82,6 +83,16 @@ def _built_with_memory(ctx: Context) -> Iterator[Proposal]:
                             note="the weights are loaded as before; building it takes their memory once more",
                         )
                         return
+
+
+def _builds(ctx: Context, source: Source, node: ast.With, name: str) -> bool:
+    """Is the model built in this block, of a cell or of the function whose result is bound to its name?"""
+    function = source.function(node)
+    if function is None or isinstance(function, ast.Lambda):
+        return name in bound(node.body)
+    step = bindings.last_binding(ctx, name)
+    made = step.value if step is not None else None
+    return any(isinstance(n, ast.Call) and last_name(n.func) == function.name for n in ast.walk(made or ast.Pass()))
 
 
 def _only_unsaved(module: Any) -> bool:
@@ -199,7 +210,7 @@ def _last_load(ctx: Context, path: str, name: str) -> tuple[Site, ast.stmt] | No
     for cell in ctx.work.order:
         source = classes.cell_source(ctx, cell)
         for statement in source.tree.body:
-            if cell is ctx.work.failed and statement.lineno >= getattr(ctx.failed_statement, "lineno", 0):
+            if cell is ctx.work.failed and statement.lineno >= ctx.failed_line:
                 return last
             for node in ast.walk(statement):
                 if (

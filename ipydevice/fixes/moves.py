@@ -8,7 +8,7 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, attribute
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.diagnose.infer import device_name
+from ipydevice.diagnose.infer import call_name, device_name
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import fresh, left_to_caller, make_on_device
@@ -263,6 +263,9 @@ def _suffix_move(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> boo
         and device_name(ctx.value(Site(site.source, value.args[0], site.frame))) is not None
     ):
         draft.replace(value.args[0], device)  # moved already, to the wrong place
+        return True
+    if isinstance(value, ast.Call) and call_name(value, ctx.scope(site)) == "load":
+        draft.keyword(value, "map_location", device)  # what comes from a file may be a dict
         return True
     draft.suffix(_before_it_learns(value), to(device))
     return True

@@ -7,6 +7,7 @@ import ast
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.infer import call_name
 from ipydevice.fixes.context import Context
 from ipydevice.fixes.names import last_name, root
 from ipydevice.placement.kinds import torch_class
@@ -31,8 +32,9 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
         case ast.keyword() | ast.List() | ast.Tuple() | ast.Starred():
             return not isinstance(getattr(parent, "ctx", None), ast.Store) and is_operand(ctx, site, parent)
         case ast.Subscript(value=value, slice=index):
-            indexed = ctx.value(Site(site.source, value, site.frame))
-            return index is node and placement.is_tensor(indexed)
+            if index is not node:  # "mean[:, None]" meets what mean meets
+                return is_operand(ctx, site, parent)
+            return placement.is_tensor(ctx.value(Site(site.source, value, site.frame)))
         case ast.Call(args=args, keywords=keywords):
             if (
                 _is_lengths(parent, node)
@@ -49,10 +51,14 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
                 if placement.is_tensor(receiver) or (receiver is MISSING and _is_tensor_method(parent.func.attr)):
                     return not any(_to_host(a) for a in others)
             model = placement.is_module(ctx.value(Site(site.source, parent.func, site.frame)))
+            if not others and not model and call_name(parent, ctx.scope(site)):
+                return is_operand(ctx, site, parent)  # "F.normalize(x, dim=0)" meets what x meets
             return (bool(others) or model) and not any(_to_host(a) for a in others)
         case ast.BinOp(left=left, right=right):
             other = right if left is node else left
             return not isinstance(other, ast.Constant) and not _to_host(other)
+        case ast.UnaryOp():
+            return is_operand(ctx, site, parent)
         case ast.Compare(left=left, comparators=comparators):
             rest = [a for a in (left, *comparators) if a is not node]
             return not any(isinstance(a, ast.Constant) or _to_host(a) for a in rest)

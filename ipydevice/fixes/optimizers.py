@@ -183,7 +183,7 @@ def _last_move(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
     for cell in reversed(ctx.work.order):
         source = classes.cell_source(ctx, cell)
         for statement in reversed(source.tree.body):
-            if cell is ctx.work.failed and (statement.end_lineno or 0) >= getattr(ctx.failed_statement, "lineno", 0):
+            if cell is ctx.work.failed and (statement.end_lineno or 0) >= ctx.failed_line:
                 continue
             for node in ast.walk(statement):
                 if _fills_state(node, base) and _knows(ctx, Site(source, statement), statement, name):

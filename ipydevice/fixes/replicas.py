@@ -25,10 +25,19 @@ def kept_on_the_first_card(ctx: Context) -> Iterator[Proposal]:
     uses = items_at(site) or [node]
     device = f"{inputs[0]}.device"
     draft = ctx.draft(site.source)
-    for use in uses:
-        draft.suffix(use, to(device))
+    whole = site.source.parent(node)
+    if uses == [node] and "[" in stray.attribute and _is_list_of(whole, node) and isinstance(whole, ast.Call):
+        draft.replace(whole, f"[t{to(device)} for t in {site.source.segment(node)}]")
+    else:
+        for use in uses:
+            draft.suffix(use, to(device))
     yield Proposal(
         f"move {site.source.segment(uses[0])} to {spoken(device)}, which is another in each replica",
         [draft],
         note="a copy in each step; a buffer is copied to the cards with the module",
     )
+
+
+def _is_list_of(call: ast.AST | None, node: ast.expr) -> bool:
+    """``list(self.bank)``"""
+    return isinstance(call, ast.Call) and ast.unparse(call) in (f"{f}({ast.unparse(node)})" for f in ("list", "tuple"))

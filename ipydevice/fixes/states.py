@@ -76,7 +76,7 @@ def stale_cache(ctx: Context) -> Iterator[Proposal]:
 def _moved_out(ctx: Context) -> tuple[Proposal, bool] | None:
     """(what the cache hands back is moved, does its function itself know the device of its caller)."""
     for step in ctx.chain:
-        statement = step.site.source.statement(step.site.node)
+        statement = _giving_out(step.site)
         if step.how != "return" or not isinstance(statement, ast.Return) or statement.value is None:
             continue
         site = Site(step.site.source, statement.value, step.site.frame)
@@ -90,6 +90,14 @@ def _moved_out(ctx: Context) -> tuple[Proposal, bool] | None:
         local = any(ctx.work.is_local(site, name) for name in names)
         return Proposal("move what comes out of the cache", [draft]), local
     return None
+
+
+def _giving_out(site: Site) -> ast.stmt | None:
+    """Of the returns of a function that keeps what it makes, the one that gives out what was kept."""
+    statement, function = site.source.statement(site.node), site.source.function(site.node)
+    returns = [n for n in ast.walk(function) if isinstance(n, ast.Return)] if function is not None else []
+    kept = [r for r in returns if isinstance(r.value, (ast.Subscript, ast.Attribute))]
+    return statement if statement in kept or len(kept) != 1 else kept[0]
 
 
 def _handed_back(value: ast.expr) -> list[ast.expr]:

@@ -231,6 +231,9 @@ def _only_shape(site: Site, node: ast.AST) -> bool:
 def _widest(statement: ast.AST) -> Iterator[ast.expr]:
     """The names, attributes and items that a statement reads, ``a.b[0]`` as one."""
     for child in ast.iter_child_nodes(statement):
+        if isinstance(statement, ast.Call) and child is statement.func and isinstance(child, ast.Attribute):
+            yield from _widest(child)  # the "x" of "x.sum()"
+            continue
         if isinstance(child, (ast.Name, ast.Attribute, ast.Subscript)) and _is_chain(child):
             if isinstance(child.ctx, ast.Load):
                 yield child

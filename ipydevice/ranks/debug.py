@@ -9,21 +9,22 @@ from typing import Any
 from ipydevice import placement, session
 from ipydevice.devicecheck import callsite
 from ipydevice.ranks.report import RanksReport
+from ipydevice.toolbox.callers import argument_names
 
 
-def as_models(model: Any) -> dict[str, Any]:
-    """Modules by name, from what a caller may give.
+def as_models(model: Any, name: str = "model") -> dict[str, Any]:
+    """Modules by name, from what a caller may give; `name` is that of a single one.
 
     Raises:
         TypeError: it is no module, nor a dictionary of modules.
     """
     if model is None:
         return {}
-    models = model if isinstance(model, dict) else {"model": model}
-    for name, one in models.items():
+    models = model if isinstance(model, dict) else {name: model}
+    for called, one in models.items():
         if not placement.is_module(one):
             raise TypeError(
-                f"expected an nn.Module, or a dictionary of them by name, and {name!r} is a {type(one).__name__}"
+                f"expected an nn.Module, or a dictionary of them by name, and {called!r} is a {type(one).__name__}"
             )
     return models
 
@@ -49,8 +50,15 @@ def debug_ddp(model: Any = None, *, timeout: float = 10.0, to: int = 0) -> Ranks
         TypeError: `model` is no module.
         ValueError: `to` is no rank of the group.
     """
-    models = _models_around(sys._getframe(1)) if model is None else as_models(model)
+    caller = sys._getframe(1)
+    models = _models_around(caller) if model is None else as_models(model, _written(caller))
     return collect(models, timeout=timeout, to=to)
+
+
+def _written(frame: FrameType) -> str:
+    """The name by which the caller gives its model; "model" where it gives no name."""
+    (name,) = argument_names(frame, 1)
+    return name if name.replace(".", "").isidentifier() else "model"
 
 
 def _models_around(frame: FrameType) -> dict[str, Any]:

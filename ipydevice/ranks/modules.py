@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 from ipydevice import placement
+from ipydevice.placement import FactReader, Facts
 from ipydevice.placement.kinds import class_name
 from ipydevice.placement.members import dotted, table_of
 from ipydevice.ranks.report import ModelRow
@@ -57,13 +58,20 @@ def inner_of(module: Any) -> Any:
 
 def parameters_of(models: Mapping[str, Any]) -> dict[str, str]:
     """Every parameter and buffer with its type and shape: what has to be equal on all ranks."""
-    told = {}
-    for name, model in models.items():
-        for path, tensor in tensors_of(model):
-            shape = placement.shape_of(tensor)
-            trained = " trained" if placement.is_parameter(tensor) and tensor.requires_grad else ""
-            told[f"{name}{path}"] = f"{placement.dtype_of(tensor)}{list(shape or ())}{trained}"
-    return told
+    return {f"{name}{path}": what for name, model in models.items() for path, what in _described(facts_of(model))}
+
+
+def _described(facts: Iterable[tuple[str, bool, Facts]]) -> Iterator[tuple[str, str]]:
+    for path, is_parameter, fact in facts:
+        trained = " trained" if is_parameter and fact.requires_grad else ""
+        yield path, f"{fact.dtype}{list(fact.shape or ())}{trained}"
+
+
+def facts_of(model: Any) -> list[tuple[str, bool, Facts]]:
+    """Of each parameter and buffer its path, whether it is a parameter, and its facts."""
+    reader = FactReader()
+    with placement.quiet():
+        return [(path, placement.is_parameter(tensor), reader.facts(tensor)) for path, tensor in tensors_of(model)]
 
 
 def modules_of(root: Any) -> Iterator[tuple[str, Any]]:
@@ -90,12 +98,11 @@ def tensors_of(model: Any) -> Iterator[tuple[str, Any]]:
 
 
 def row_of(name: str, model: Any) -> ModelRow:
+    facts = facts_of(model)
     devices: dict[str, int] = {}
-    tensors = list(tensors_of(model))
-    for _, tensor in tensors:
-        device = placement.device_of(tensor)
-        devices[device] = devices.get(device, 0) + placement.bytes_of(tensor)
-    told = parameters_of({"": model})
-    digest = hashlib.sha256("\n".join(f"{path} {what}" for path, what in told.items()).encode()).hexdigest()[:12]
+    for _, _, fact in facts:
+        devices[fact.device] = devices.get(fact.device, 0) + fact.bytes
+    told = "\n".join(f"{path} {what}" for path, what in _described(facts))
+    digest = hashlib.sha256(told.encode()).hexdigest()[:12]
     kind = class_name(type(inner_of(model)))
-    return ModelRow(name, kind, devices, len(tensors), digest, wrapper_of(model))
+    return ModelRow(name, kind, devices, len(facts), digest, wrapper_of(model))

@@ -38,7 +38,7 @@ def test_fixes_have_buttons_and_progress_goes_away(open_notebook):
     expect(notebook.live(1)).to_contain_text("no device mistake in In [3]")
     source = notebook.source(1)
     assert source.startswith("%%devicecheck\n")
-    assert "shift = torch.ones(3, device=device)" in source and "torch.zeros(2).to(device)" in source
+    assert "shift = torch.ones(3, device=device)" in source and "torch.zeros(2, device=device)" in source
     expect(cell.locator(".jp-OutputArea")).to_contain_text("the end of the cell")
 
 

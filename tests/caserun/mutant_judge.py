@@ -145,7 +145,10 @@ def culprit_right(
 
 
 def place_right(said: dict[str, Any], mutant: Mutant) -> str:
-    """The mutated cell, or an earlier one in which the same name was bound, or its class: where the value was made."""
+    """The mutated cell, or an earlier one in which the same name was bound, or its class: where the value was made.
+
+    For what a function got as an argument and no longer moves, also the cell that calls it.
+    """
     cells = [(said[key] or {}).get("cell") for key in ("culprit", "origin")]
     if mutant.cell in cells:
         return ""
@@ -155,7 +158,21 @@ def place_right(said: dict[str, Any], mutant: Mutant) -> str:
         names |= set(re.findall(r"^\s*(?:class|def) (\w+)", source, flags=re.MULTILINE))
         if cell and cell < mutant.cell and names & {*_names(mutant.bound), *_names(mutant.stray_text)}:
             return ""
+    name = mutant.inside.rpartition(".")[2]
+    given = name in ("forward", "__call__") or f"{name}(" in mutant.sources.get(cells[0] or 0, "")
+    if cells[0] is not None and given and _is_an_argument(mutant):
+        return ""
     return f"cells {cells}, mutated {mutant.cell}"
+
+
+def _is_an_argument(mutant: Mutant) -> bool:
+    """Whether the value came in as an argument of the mutated function: then nothing says whose job the move was."""
+    function = re.search(
+        rf"def {mutant.inside.rpartition('.')[2]}\((.*?)\)\s*(?:->[^:]*)?:",
+        mutant.sources[mutant.cell],
+        flags=re.DOTALL,
+    )
+    return function is not None and mutant.stray_text in _names(function[1])
 
 
 def _names(text: str) -> set[str]:

@@ -88,8 +88,10 @@ def test_words_for_rank_in_place_of_local_rank() -> None:
 
 
 def test_one_process_alone() -> None:
-    report = ipydevice.debug_ddp(nn.Linear(2, 2).cuda())
+    net = nn.Linear(2, 2).cuda()
+    report = ipydevice.debug_ddp(net)
     assert report is not None
+    assert [model.name for model in report.rows[0].models] == ["net"]
     assert report.clean
     assert str(report).startswith("1 rank, nothing wrong")
     with pytest.raises(TypeError, match="expected an nn.Module, or a dictionary of them by name, and 'model' is a int"):

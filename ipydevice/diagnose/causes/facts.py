@@ -13,6 +13,7 @@ from ipydevice.diagnose import holders
 from ipydevice.diagnose.evaluate import value
 from ipydevice.diagnose.finding import Finding, Site, Step
 from ipydevice.diagnose.holders import Holder
+from ipydevice.diagnose.infer import on_the_way
 from ipydevice.diagnose.origin import Tracer
 
 LABELS = re.compile(
@@ -71,6 +72,11 @@ class Facts:
             for node in ast.walk(expr):
                 if isinstance(node, ast.Call):
                     yield node, site
+
+    def calls_on_the_way(self) -> Iterator[tuple[ast.Call, Site]]:
+        """Of these the ones that the value itself went through: not ``n.cpu()`` in ``pack(x, n.cpu())``."""
+        for _, expr, site in self.steps():
+            yield from ((call, site) for call in on_the_way(expr))
 
     def was_moved_in_parts(self) -> bool:
         """Whether the code on the way moves things: a helper, the object's own ``to``, a comprehension."""

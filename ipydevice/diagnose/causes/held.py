@@ -196,7 +196,9 @@ def kept_by_object(facts: Facts) -> str | None:
     if not placement.is_module(owner.value) and not placement.module_name(type(owner.value)).startswith("torch."):
         if any(_is_partly_moved(holder.value, facts) for holder in facts.owners[:-1]) and facts.was_moved_in_parts():
             return "nested_batch_partly_moved"
-        if _has_method(owner.value, "to") and not facts.stray.expression.startswith("self"):
+        if _is_record(owner.value, facts) or (
+            _has_method(owner.value, "to") and not facts.stray.expression.startswith("self")
+        ):
             return "input_not_moved"  # it could have been moved as a whole
     setter = next((step for step in facts.finding.chain if step.how in ("attribute", "item")), None)
     method = setter.site.source.function(setter.site.node) if setter is not None else None
@@ -228,6 +230,13 @@ def _made_from_kept(facts: Facts) -> str | None:
 def _moves(expr: ast.expr, facts: Facts, site: Site) -> bool:
     scope = facts.tracer.scope(site)
     return any(moved_to(node, scope) == facts.device for node in ast.walk(expr) if isinstance(node, ast.Call))
+
+
+def _is_record(live: Any, facts: Facts) -> bool:
+    """A mere bundle of values, such as a graph or a sample: a class of the user's without methods of its own."""
+    texts = facts.tracer.classes_of(live)
+    methods = {node.name for _, cls in texts for node in cls.body if isinstance(node, ast.FunctionDef)}
+    return bool(texts) and not methods - {"__init__", "__len__", "to"}
 
 
 def _is_data(live: Any) -> bool:

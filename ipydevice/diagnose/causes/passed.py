@@ -129,7 +129,7 @@ def closure(facts: Facts) -> str | None:
 
 def hardcoded(facts: Facts) -> str | None:
     """The device it is on stands in the code as a constant, against the one that the others have."""
-    for call, site in facts.calls():
+    for call, site in facts.calls_on_the_way():
         scope = facts.tracer.scope(site)
         moved = moved_to(call, scope)
         if moved is not None and moved == facts.device:
@@ -287,9 +287,20 @@ def library_result(facts: Facts) -> str | None:
             return None  # out of a loader: an input like any other
         if name in ("from_numpy", "tensor", "as_tensor") and node.args and _is_foreign(node.args[0], facts, site):
             return "library_returns_cpu"
+        if name in WRAPPERS and _computes_with_numpy(site, node):
+            return "library_returns_cpu"
         if not name and _is_foreign(node, facts, site):
             return "library_returns_cpu"
     return None
+
+
+def _computes_with_numpy(site: Site, node: ast.Call) -> bool:
+    """Whether the function around took a tensor to numpy, so that what it gives back is a host tensor by design."""
+    function = site.source.function(node)
+    return function is not None and any(
+        isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "numpy"
+        for part in ast.walk(function)
+    )
 
 
 def _is_foreign(node: ast.expr, facts: Facts, site: Site) -> bool:
@@ -325,9 +336,20 @@ def fresh(facts: Facts) -> str | None:
     call, site = found
     function = site.source.function(call)
     stray = facts.stray
+    if call_name(call, facts.tracer.scope(site)) == "tensor" and _wraps_data(call, site):
+        return None
     if function is None and not (stray is not None and any(node is call for node in ast.walk(stray.site.node))):
         return None
     return "fresh_tensor_no_device"
+
+
+def _wraps_data(call: ast.Call, site: Site) -> bool:
+    """``torch.tensor(ids)`` in a tokenizer or a helper, of what it was given: an input, and nothing fresh."""
+    cls = site.source.class_of(call)
+    if cls is not None and any(isinstance(node, ast.FunctionDef) and node.name == "forward" for node in cls.body):
+        return False
+    given = call.args[0] if call.args else None
+    return given is not None and any(isinstance(node, ast.Name) for node in ast.walk(given))
 
 
 def fresh_factory(finding: Finding, tracer: Tracer) -> tuple[ast.Call, Site] | None:

@@ -1,0 +1,267 @@
+"""Helpers that move what they are given, and what they leave behind: taught at their own place, for every caller."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from ipydevice import placement
+from ipydevice.diagnose.evaluate import MISSING, is_of
+from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.source import Source
+from ipydevice.fixes import classes, sound
+from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.names import last_name, parameters
+from ipydevice.fixes.phrases import listed
+from ipydevice.placement.kinds import attributes, class_dicts, class_name, is_a
+
+_MOVES = ("to", "cuda", "xpu")
+
+
+def helpers(ctx: Context) -> Iterator[Proposal]:
+    """What a helper on the stray's way forgot: a result, a kind of object."""
+    for repair in (_thrown_away, _unknown_kind):
+        yield from repair(ctx)
+
+
+# -- results thrown away --------------------------------------------------------------------------
+
+
+def _thrown_away(ctx: Context) -> Iterator[Proposal]:
+    """``[t.to(d) for t in tensors]`` as a statement, in a function that returns ``tensors``."""
+    for step in (*ctx.chain, *ctx.finding.owner_chain):
+        function = step.site.source.function(step.site.node)
+        if step.how != "return" or function is None or isinstance(function, ast.Lambda):
+            continue
+        returned = {n.id for n in ast.walk(step.site.node) if isinstance(n, ast.Name)}
+        draft = ctx.draft(step.site.source)
+        lost = [node for node in ast.walk(function) if isinstance(node, ast.Expr) and _moved_in_vain(node) in returned]
+        for node in lost:
+            draft.replace_statement(node, f"{_moved_in_vain(node)} = {draft.segment(node.value)}")
+        if lost:
+            results = "result" if len(lost) == 1 else "results"
+            said = listed([step.site.source.segment(node.value) for node in lost])
+            yield Proposal(f"keep the {results} of {said}", [draft])
+            return
+
+
+def _moved_in_vain(node: ast.Expr) -> str | None:
+    """``x`` of the statements ``x.to(device)`` and ``[t.to(device) for t in x]``."""
+    value = node.value
+    if isinstance(value, ast.ListComp) and is_move(value.elt) and isinstance(value.generators[0].iter, ast.Name):
+        return value.generators[0].iter.id
+    moved = value.func.value if is_move(value) else None  # type: ignore[attr-defined]
+    return moved.id if isinstance(moved, ast.Name) else None
+
+
+def is_move(node: ast.AST | None) -> bool:
+    """``x.to(...)``, ``x.cuda()``"""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MOVES
+
+
+# -- kinds of objects that a helper does not know ---------------------------------------------------
+
+
+def _unknown_kind(ctx: Context) -> Iterator[Proposal]:
+    """A recursive helper that hands an object back as it is, or takes one apart that moves itself."""
+    for source, function in _functions_on_the_way(ctx):
+        name = next((p for p in parameters(function) if p not in ("self", "cls")), None)
+        again, moved = _recursion(function, name), _returned_move(function, name)
+        if name is None or again is None or moved is None:
+            continue
+        frame = sound.frame_at(ctx, source, function.body[0])
+        here = ctx.work.value(Site(source, function.body[0], frame), name) if frame is not None else MISSING
+        for live in (here, *_holders(ctx)):
+            if live is MISSING or placement.is_tensor(live) or placement.is_module(live):
+                continue
+            held = devices_within(live)
+            if not held or (live is not here and ctx.stray is not None and ctx.stray.device not in held):
+                continue
+            if moves_itself(live):
+                proposal = _let_it_move_itself(ctx, source, function, name, moved, live)
+            elif live is not here and _is_handed_back(ctx, function, name):
+                proposal = _another_branch(ctx, source, function, name, again, live)
+            else:
+                continue
+            if proposal is not None:
+                yield proposal
+                return
+
+
+def _functions_on_the_way(ctx: Context) -> Iterator[tuple[Source, ast.FunctionDef]]:
+    seen: set[int] = set()
+    for site in (ctx.finding.failed, *(step.site for step in (*ctx.chain, *ctx.finding.owner_chain))):
+        function = site.source.function(site.node)
+        if isinstance(function, ast.FunctionDef) and id(function) not in seen:
+            seen.add(id(function))
+            yield site.source, function
+        for call in ast.walk(site.node):  # called on the way
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                for source, called in _defined(ctx, call.func.id):
+                    if id(called) not in seen:
+                        seen.add(id(called))
+                        yield source, called
+
+
+def _defined(ctx: Context, name: str) -> Iterator[tuple[Source, ast.FunctionDef]]:
+    for source in classes.sources(ctx):
+        for node in source.tree.body:
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                yield source, node
+                return
+
+
+def _recursion(function: ast.FunctionDef, name: str | None) -> ast.Call | None:
+    """A call of the function by itself, on a part of what it was given."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and last_name(node.func) == function.name and node.args and name is not None:
+            return node
+    return None
+
+
+def _returned_move(function: ast.FunctionDef, name: str | None) -> ast.Call | None:
+    """The ``x.to(device)`` of ``return x.to(device)``."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Call) and is_move(node.value):
+            assert isinstance(node.value.func, ast.Attribute)
+            if isinstance(node.value.func.value, ast.Name) and node.value.func.value.id == name:
+                return node.value
+    return None
+
+
+def _holders(ctx: Context) -> Iterator[Any]:
+    """The live objects that hold the stray, as they are written: the ``train['cond']`` of ``train['cond'].t``."""
+    stray = ctx.stray
+    if stray is None:
+        return
+    if stray.owner is not None:
+        yield stray.owner
+    for text in (stray.expression, stray.path):
+        try:
+            node: ast.AST = ast.parse(text or "", mode="eval").body
+        except SyntaxError:
+            continue
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+            live = ctx.value(Site(stray.site.source, stray.site.node, stray.site.frame), node)
+            if live is not MISSING and live is not None:
+                yield live
+
+
+def devices_within(live: Any) -> tuple[str, ...]:
+    """Where the tensors of an object are, also of one of the user's own class."""
+    parts = [live, *attributes(live).values()]
+    return tuple(dict.fromkeys(device for part in parts for device in placement.devices_of(part)))
+
+
+def moves_itself(live: Any) -> bool:
+    """Has its class a method ``to``?"""
+    return any(callable(space.get("to")) for space in class_dicts(type(live)))
+
+
+def _is_handed_back(ctx: Context, function: ast.FunctionDef, name: str) -> bool:
+    """Is the way of the stray through a ``return x`` of this function, which gives back what it was given?"""
+    inside = set(map(id, ast.walk(function)))
+    for step in (*ctx.chain, *ctx.finding.owner_chain):
+        if step.how == "return" and id(step.site.node) in inside:
+            return isinstance(step.value, ast.Name) and step.value.id == name
+    return False
+
+
+def _let_it_move_itself(
+    ctx: Context, source: Source, function: ast.FunctionDef, name: str, moved: ast.Call, live: Any
+) -> Proposal | None:
+    """``isinstance(x, torch.Tensor)`` becomes ``hasattr(x, "to")``, where it is asked first."""
+    draft = ctx.draft(source)
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    first = body[0] if body else None
+    asked = f"hasattr({name}, {classes.quote(source, 'to')})"
+    own = next((space["to"] for space in class_dicts(type(live)) if "to" in space), None)
+    plain = not moved.keywords or is_a(live, "packed") or home_is_torch(own)
+    if isinstance(first, ast.If) and any(node is moved for node in ast.walk(first)) and _asks_kind(first.test, name):
+        if not plain:
+            return None
+        draft.replace(first.test, asked)
+    else:
+        said = ", ".join([*map(source.segment, moved.args), *(source.segment(k) for k in moved.keywords if plain)])
+        draft.top_of(function.body, f"if {asked}:\n    return {name}.to({said})")
+    title = f"let {function.name} leave it to what has a .to() of its own, as a {class_name(type(live))} has"
+    return Proposal(title, [draft])
+
+
+def home_is_torch(function: Any) -> bool:
+    """Was it made in torch?"""
+    return str(getattr(function, "__module__", "")).partition(".")[0] == "torch"
+
+
+def _asks_kind(test: ast.expr, name: str) -> bool:
+    """``isinstance(x, torch.Tensor)``, ``torch.is_tensor(x)``."""
+    asks = isinstance(test, ast.Call) and last_name(test.func) in ("isinstance", "is_tensor") and bool(test.args)
+    return asks and isinstance(test.args[0], ast.Name) and test.args[0].id == name  # type: ignore[attr-defined]
+
+
+def _another_branch(
+    ctx: Context, source: Source, function: ast.FunctionDef, name: str, again: ast.Call, live: Any
+) -> Proposal | None:
+    """Another ``if`` above the ``return x`` at the end, for what the stray is in."""
+    last = function.body[-1]
+    if not (isinstance(last, ast.Return) and isinstance(last.value, ast.Name) and last.value.id == name):
+        return None
+    rest = [*map(source.segment, again.args[1:]), *(source.segment(k) for k in again.keywords)]
+
+    def moved(part: str) -> str:
+        return f"{source.segment(again.func)}({', '.join([part, *rest])})"
+
+    taken = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
+    v, k, f = (next(n for n in (one, f"{one}_") if n not in taken - _bound_in_parts(function)) for one in "vkf")
+    if fields := _fields(live):
+        module = _module_name(ctx, Site(source, last), "dataclasses")
+        prefix, lead = (f"{module}.", "") if module else ("dataclasses.", "import dataclasses\n\n")
+        chosen = f" if {f}.init" if any(not field.init for field in fields) else ""
+        parts = f"**{{{f}.name: {moved(f'getattr({name}, {f}.name)')} for {f} in {prefix}fields({name}){chosen}}}"
+        test, value, what = f"{prefix}is_dataclass({name})", f"{prefix}replace({name}, {parts})", "dataclasses"
+    elif is_of(live, tuple) and any("_fields" in space for space in class_dicts(type(live))):
+        lead, what = "", "named tuples"
+        test = f"isinstance({name}, tuple) and hasattr({name}, {classes.quote(source, '_fields')})"
+        value = f"type({name})(*({moved(v)} for {v} in {name}))"
+    elif type(live) in (list, tuple):
+        lead, what = "", "lists and tuples"
+        test, value = f"isinstance({name}, (list, tuple))", f"type({name})({moved(v)} for {v} in {name})"
+    elif is_of(live, dict):
+        lead, what = "", "dicts"
+        test, value = f"isinstance({name}, dict)", f"{{{k}: {moved(v)} for {k}, {v} in {name}.items()}}"
+    else:
+        return None
+    draft = ctx.draft(source)
+    if lead:
+        top = next((up for up in source.ancestors(last) if source.parent(up) is source.tree), function)
+        draft.before(top, lead.strip()) if isinstance(top, ast.stmt) else None
+    draft.before(last, f"if {test}:\n    return {value}")
+    return Proposal(f"let {function.name} go into {what} as well", [draft])
+
+
+def _bound_in_parts(function: ast.FunctionDef) -> set[str]:
+    """The names of its comprehensions, which a new one may use again."""
+    loops = [g for node in ast.walk(function) for g in getattr(node, "generators", [])]
+    return {n.id for loop in loops for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+
+
+def _fields(live: Any) -> list[Any]:
+    """The fields of a dataclass's instance."""
+    for space in class_dicts(type(live)):
+        found = space.get("__dataclass_fields__")
+        if type(found) is dict:
+            return list(found.values())
+    return []
+
+
+def _module_name(ctx: Context, site: Site, module: str) -> str | None:
+    """What the code at `site` calls a module."""
+    import sys
+
+    wanted = sys.modules.get(module)
+    for name, live in list(ctx.work.globals_of(site).items()):
+        if live is wanted and wanted is not None and not name.startswith("_") and ctx.work.available(site, name):
+            return name
+    return None

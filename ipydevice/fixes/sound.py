@@ -1,0 +1,173 @@
+"""Can the code of a fix work on the objects that are there?  A fix that cannot is never offered.
+
+A value that is reached without running code must have what is asked of it (``.to``, ``.device``), and where something
+is assigned, its holder must take it.  What is not reached stays unknown, and passes.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from types import FrameType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from ipydevice import placement
+from ipydevice.diagnose.evaluate import MISSING, Scope, is_of, value
+from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.source import Source
+from ipydevice.fixes.names import bound
+from ipydevice.placement.kinds import attributes, class_dicts
+
+if TYPE_CHECKING:
+    from ipydevice.fixes.context import Context
+    from ipydevice.fixes.edits import Draft
+
+_ASKED = ("to", "cpu", "cuda", "detach", "device")
+# What no attribute of a tensor can be asked of, whatever it holds.
+_NO_TENSOR = (
+    ast.List,
+    ast.Tuple,
+    ast.Dict,
+    ast.Set,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+    ast.Constant,
+    ast.JoinedStr,
+    ast.Lambda,
+    ast.Compare,
+    ast.BoolOp,
+)
+_HANDS_OUT = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def is_sound(ctx: Context, draft: Draft) -> bool:
+    """Does all that the draft says at a place have what it asks for there, as far as this can be known?"""
+    for node, code in draft.said:
+        site = Site(draft.source, node, frame_at(ctx, draft.source, node))
+        if "{}" in code and isinstance(node, ast.expr):
+            if code.startswith("{}.") and not _has(ctx, site, node, code[3:].partition("(")[0]):
+                return False
+            code = code.replace("{}", "_ipydevice_hole_", 1)
+        if not _works(ctx, site, code):
+            return False
+    return True
+
+
+def frame_at(ctx: Context, source: Source, node: ast.AST) -> FrameType | None:
+    """The live frame that runs the code around `node`, if the finding knows it."""
+    finding = ctx.finding
+    sites = [finding.failed, *(step.site for step in (*finding.chain, *finding.owner_chain))]
+    sites += [site for site in (finding.start, finding.stray.site if finding.stray is not None else None) if site]
+    around = next(iter(ctx.work.functions(source, node)), None)
+    for site in sites:
+        own = site.source is source and site.frame is not None
+        if own and next(iter(ctx.work.functions(source, site.node)), None) is around:
+            return site.frame
+    return None
+
+
+def _has(ctx: Context, site: Site, node: ast.expr, name: str) -> bool:
+    """Has what `node` denotes, or makes, an attribute of this name?"""
+    if isinstance(node, _NO_TENSOR):
+        return False
+    live = ctx.value(site, node)
+    if live is MISSING and isinstance(node, ast.Attribute):
+        live = _of_owner(ctx, site, node)
+    if live is not MISSING:
+        return offers(live, name)
+    bound_to = _bound_to(ctx, site, node)
+    if bound_to is not MISSING and bound_to is not None:
+        return offers(bound_to, name)
+    made = ctx.value(site, node.func) if isinstance(node, ast.Call) else MISSING
+    if is_of(made, type):
+        return any(name in space or "__getattr__" in space for space in class_dicts(made))
+    return not (type(made) is FunctionType and made.__code__.co_flags & _HANDS_OUT)
+
+
+def _bound_to(ctx: Context, site: Site, node: ast.expr) -> Any:
+    """What the attribute is by now that was given this value: ``self.prior`` of ``self.prior = make(k)``."""
+    up = site.source.parent(node)
+    if not (isinstance(up, ast.Assign) and up.value is node and len(up.targets) == 1):
+        return MISSING
+    target = up.targets[0]
+    return _of_owner(ctx, site, target) if isinstance(target, ast.Attribute) else MISSING
+
+
+def _of_owner(ctx: Context, site: Site, node: ast.Attribute) -> Any:
+    """``self.x`` of the object that holds the stray, where its method is over."""
+    from ipydevice.fixes.phrases import target_value  # it asks the context, which asks this module
+
+    return target_value(ctx, site, node)
+
+
+def offers(live: Any, name: str) -> bool:
+    """Has the object an attribute of this name, or a way to make one up?"""
+    spaces = [attributes(live), *class_dicts(type(live))]
+    if is_of(live, type):
+        spaces += class_dicts(live)
+    return any(name in space for space in spaces) or any("__getattr__" in space for space in spaces[1:])
+
+
+def _works(ctx: Context, site: Site, code: str) -> bool:
+    try:
+        tree = ast.parse(code.lstrip())
+    except SyntaxError:
+        return True  # no statement of its own: the draft checks the whole
+    own = {
+        n.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.comprehension)
+        for n in ast.walk(node.target)
+        if isinstance(n, ast.Name)
+    }
+    own |= {n for node in tree.body if hasattr(node, "body") for n in bound([node])}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            return True  # a helper, with names of its own
+        if not isinstance(node, (ast.Attribute, ast.Subscript)):
+            continue
+        holder = _live(ctx, site, node.value, own)
+        if holder is MISSING:
+            continue
+        if isinstance(node.ctx, ast.Store):
+            if not _takes(holder, node):
+                return False
+        elif isinstance(node, ast.Attribute) and node.attr in _ASKED and not offers(holder, node.attr):
+            return False
+    return True
+
+
+def _live(ctx: Context, site: Site, node: ast.expr, own: set[str]) -> Any:
+    """What a node of the new code denotes at the place where it will stand."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return MISSING if names & own else value_at(ctx, site, node)
+
+
+def value_at(ctx: Context, site: Site, node: ast.expr) -> Any:
+    """What an expression that stands nowhere yet denotes at `site`."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    found = {name: ctx.work.value(site, name) for name in names}
+    return MISSING if any(live is MISSING for live in found.values()) else value(node, Scope(found, {}))
+
+
+def _takes(holder: Any, target: ast.Attribute | ast.Subscript) -> bool:
+    """May this attribute or item of the object be assigned?"""
+    if isinstance(target, ast.Subscript):
+        return not is_of(holder, tuple, str, bytes) and offers(holder, "__setitem__")
+    return not is_immutable(holder) and not _is_read_only(holder, target.attr)
+
+
+def is_immutable(holder: Any) -> bool:
+    """A tuple, named or not, or an instance of a frozen dataclass."""
+    frozen = any(getattr(space.get("__dataclass_params__"), "frozen", False) for space in class_dicts(type(holder)))
+    return frozen or is_of(holder, tuple, str, int, float)
+
+
+def _is_read_only(holder: Any, name: str) -> bool:
+    """Is the attribute a property that cannot be set?"""
+    for space in class_dicts(type(holder)):
+        if name in space:
+            return type(space[name]) is property and space[name].fset is None
+    return name not in attributes(holder) and not placement.is_module(holder) and not offers(holder, "__dict__")
