@@ -119,6 +119,8 @@ def _may_be_buffer(ctx: Context, owner: Any, attribute: str) -> classes.Setting 
     first = settings[0] if settings else None
     if first is None or first.method.name != "__init__" or not classes.after_super(first):
         return None
+    if len(_targets(first)) > 1 and not isinstance(first.value, ast.Constant):
+        return None  # two names for one tensor
     if read(live, "grad_fn") is not None:
         return None  # computed from parameters: a buffer would keep the old graph
     return first
@@ -129,11 +131,11 @@ def _register(
 ) -> None:
     """Rewrite one assignment, of one attribute or of a tuple of them."""
     source = setting.site.source
-    target, value = _target(setting), setting.statement.value
+    targets, value = _targets(setting), setting.statement.value
     assert value is not None
-    pairs = [(target, value)]
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        pairs = list(zip(target.elts, value.elts, strict=True))
+    pairs = [(target, value) for target in targets]  # "self.cos = self.sin = None"
+    if isinstance(targets[0], ast.Tuple) and isinstance(value, ast.Tuple):
+        pairs = list(zip(targets[0].elts, value.elts, strict=True))
     lines = []
     for one, part in pairs:
         name = last_name(one)
@@ -150,9 +152,9 @@ def _register(
     draft.replace_statement(setting.statement, lines[0])
 
 
-def _target(setting: classes.Setting) -> ast.expr:
+def _targets(setting: classes.Setting) -> list[ast.expr]:
     statement = setting.statement
-    return statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+    return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
 
 
 def _is_argument(setting: classes.Setting, value: ast.expr) -> bool:

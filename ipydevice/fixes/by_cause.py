@@ -12,8 +12,10 @@ from ipydevice.fixes import (
     bindings,
     containers,
     datasets,
+    defaults,
     derived,
     host,
+    kept_modules,
     late,
     layers,
     literals,
@@ -123,6 +125,7 @@ def left_model(ctx: Context) -> Iterator[Proposal]:
         return
     yield from containers.registered(ctx)
     yield from modules.module_left_behind(ctx)
+    yield from kept_modules.kept_in_an_object(ctx)
     yield from _named(ctx)
 
 
@@ -207,12 +210,12 @@ def anything(ctx: Context) -> Iterator[Proposal]:
 WHATEVER: tuple[Repairs, ...] = (movers.helpers, siblings.forgotten_part, resets.put_back, late.late)
 
 BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
-    "input_not_moved": (left_behind, batches.whole_batch),
-    "label_not_moved": (left_behind, batches.whole_batch),
+    "input_not_moved": (defaults.said_in_the_call, left_behind, batches.whole_batch),
+    "label_not_moved": (defaults.said_in_the_call, left_behind, batches.whole_batch),
     "nested_batch_partly_moved": (batches.deeper, batches.whole_batch, left_behind, attributes.plain_attribute),
     "cuda_in_dataset": (datasets.host_dataset, datasets.unpinned, left_behind),
-    "fresh_tensor_no_device": (fresh_tensor,),
-    "plain_tensor_attribute": (kept_tensor,),
+    "fresh_tensor_no_device": (defaults.said_in_the_call, fresh_tensor),
+    "plain_tensor_attribute": (states.rebuilt, kept_tensor),
     "derived_tensor_in_init": (derived.derived_in_init, left_behind),
     "module_in_plain_container": (containers.plain_container,),
     "model_not_moved": (left_model,),
@@ -230,17 +233,17 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "must_be_cpu": (host.must_be_cpu,),
     "index_device": (host.index_device,),
     "generator_device": (host.generator_device,),
-    "hardcoded_device": (literals.hardcoded, left_behind),
+    "hardcoded_device": (defaults.said_in_the_call, literals.hardcoded, left_behind),
     "to_result_discarded": (literals.discarded, left_behind),
     "checkpoint_location": (loaded,),
     "default_device_global": (host.shuffled_loader, fresh_tensor, left_behind),
-    "model_split_multi_gpu": (taken_from_elsewhere,),
+    "model_split_multi_gpu": (defaults.said_in_the_call, taken_from_elsewhere),
     "closure_constant": (constant, left_behind),
     "traced_constant": (fresh_tensor,),
     "meta_not_materialized": (meta.not_materialized, shards.missing_shards),
-    "stray_in_collection": (in_collection, left_behind),
+    "stray_in_collection": (defaults.said_in_the_call, in_collection, left_behind),
     "library_returns_cpu": (taken_from_elsewhere,),
     "dp_replica_state": (replicas.kept_on_the_first_card, taken_from_elsewhere),
     "no_accelerator": (ordinals.several_cards, absent.no_accelerator, ordinals.existing_card),
-    "unknown": (left_behind,),
+    "unknown": (defaults.said_in_the_call, left_behind),
 }

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.finding import Site
-from ipydevice.fixes import classes
+from ipydevice.fixes import classes, nested
 from ipydevice.fixes.context import Context, Proposal
-from ipydevice.fixes.modules import module_left_behind, workspace_device
+from ipydevice.fixes.modules import live_name, module_left_behind, workspace_device
 from ipydevice.fixes.names import last_name, receiver
 from ipydevice.fixes.workspace import frame_locals
 from ipydevice.placement.kinds import attributes
@@ -38,6 +37,12 @@ def registered(ctx: Context) -> Iterator[Proposal]:
         if placement.is_module(owner) and classes.all_modules(held) and (id(owner), attribute) not in seen:
             seen.add((id(owner), attribute))
             yield from _registered(ctx, owner, attribute, held)
+    if not seen:
+        yield from nested.registered_beside(ctx, [*_owners(ctx), *_selves(ctx)])
+
+
+def _owners(ctx: Context) -> list[Any]:
+    return [] if ctx.stray is None or ctx.stray.owner is None else [ctx.stray.owner]
 
 
 def _containers(ctx: Context) -> Iterator[tuple[Any, str, Any]]:
@@ -99,8 +104,7 @@ def _registered(ctx: Context, owner: Any, attribute: str, held: Any) -> Iterator
             _wrapped(draft, site, setting.value, name)
             title = f"make {own}.{attribute} an nn.{kind}"
             if path is not None and device is not None:
-                live_name = _live_name(ctx, f"nn.{kind}")
-                live = f"{path}.{attribute} = {live_name}({path}.{attribute}).to({device})"
+                live = f"{path}.{attribute} = {live_name(ctx, f'nn.{kind}')}({path}.{attribute}).to({device})"
         else:
             # The container stays what it is; a second, registered one makes the module know its items.
             listed = ctx.work.torch_name(site, "nn.ModuleList")
@@ -136,7 +140,7 @@ def of_tensors(ctx: Context, owner: Any, attribute: str) -> Iterator[Proposal]:
             return
         draft = ctx.draft(source)
         _wrapped(draft, setting.site, setting.value, name)
-        live = f"{path}.{attribute} = {_live_name(ctx, f'nn.{kind}')}({path}.{attribute}).to({device})"
+        live = f"{path}.{attribute} = {live_name(ctx, f'nn.{kind}')}({path}.{attribute}).to({device})"
         note = "they join model.parameters() and the checkpoint; build optimizers after it"
         yield Proposal(f"make {own}.{attribute} an nn.{kind}", [draft], live=live if reached else None, note=note)
     elif type(held) is not dict and _is_stackable(parts) and not _is_changed(node, attribute):
@@ -232,16 +236,3 @@ def _path_to(ctx: Context, owner: Any) -> str | None:
                 if member.value is owner:
                     return f"{name}{member.path}"
     return None
-
-
-def _live_name(ctx: Context, dotted: str) -> str:
-    """torch's name in the workspace, or an import that gives it."""
-
-    torch = sys.modules.get("torch")
-    for name, live in list(ctx.finding.namespace.items()):
-        if torch is not None and live is torch.nn and not name.startswith("_"):
-            return f"{name}.{dotted.split('.', 1)[1]}"
-    for name, live in list(ctx.finding.namespace.items()):
-        if torch is not None and live is torch and not name.startswith("_"):
-            return f"{name}.{dotted}"
-    return f"__import__('torch').{dotted}"

@@ -121,7 +121,7 @@ class Context:
             return self._patches(proposal, made)
         after = self._after(proposal.drafts, made)
         plan = self.rerunner.plan(after)
-        edit = self._edit(proposal, made, plan)
+        edit = self._with_memos(proposal, self._edit(proposal, made, plan), plan)
         if plan.loses_work:
             self.costly.append(edit)
         only_failed = plan.cells == [self.work.failed]
@@ -161,6 +161,22 @@ class Context:
             note=_sentences(proposal.note, *plan.notes, *self._half_done(plan)),
             checked=proposal.certain and (self.target is not None or _needs_no_target(self.finding)) and not literal,
         )
+
+    def _with_memos(self, proposal: Proposal, edit: Fix, plan: Plan) -> Fix:
+        """The fix, with code that mends what an edited function has kept already."""
+        from ipydevice.fixes import memos
+        from ipydevice.fixes.modules import workspace_device
+
+        device = workspace_device(self)
+        anew = {name for cell in plan.cells[:-1] for name in self.work.effects(cell).binds}
+        found: dict[str, str] = {}
+        for draft in proposal.drafts if device is not None else ():
+            after = draft.text
+            if device is not None and after is not None:
+                found |= dict(memos.mended(self, draft.source.tree, ast.parse(after), device))
+        code = [one for name, one in found.items() if name not in anew]
+        kept = f"what {' and '.join(n for n in found if n not in anew)} keeps already is mended as well"
+        return replace(edit, setup="\n".join(code), note=_sentences(edit.note, kept)) if code else edit
 
     def _repair(self, proposal: Proposal) -> Fix:
         plan = self.rerunner.only_failed()

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING, attribute, value
+from ipydevice.diagnose.evaluate import MISSING, Scope, attribute, value
 from ipydevice.diagnose.finding import Site
-from ipydevice.diagnose.infer import device_name, with_index
+from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, with_index
 from ipydevice.fixes.names import bound, last_name, root
 from ipydevice.fixes.workspace import Workspace
 
@@ -82,7 +82,9 @@ def _candidates(work: Workspace, site: Site, avoid: frozenset[str]) -> Iterator[
             if likely or type(live) is not str:
                 yield (0 if local else 5.5) + (0 if likely else 1), name
         elif _on_target(work, live):
-            if name not in avoid and not _is_stray(work, live) and not _moved_later(work, site, name):
+            if name in avoid or _is_stray(work, live) or _moved_later(work, site, name):
+                continue
+            if not _starts_otherwise(work, site, name):
                 yield rank + (2 if name == named else 2.2), f"{name}.device"
         elif placement.is_module(live):
             if name == "self" and not work.is_local(site, "self"):
@@ -142,7 +144,8 @@ def _gone(work: Workspace, site: Site, name: str) -> bool:
 def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, str]]:
     """Locals of a function that is no longer running: told by their name and their use."""
     if name in ("device", "dev", "DEVICE", "target_device", "map_location") and work.finding.target is not None:
-        yield _BY_NAME[0], name
+        if not _followed_already(work, site, name):
+            yield _BY_NAME[0], name
         return
     if name == work.self_name(site):
         live = _self_of(work, site)
@@ -178,6 +181,29 @@ def _is_array(function: ast.AST, name: str) -> bool:
             if any(last_name(c.func) in ("numpy", "tolist") or root(c.func) in ("np", "numpy") for c in calls):
                 return True
     return False
+
+
+def _followed_already(work: Workspace, site: Site, name: str) -> bool:
+    """Is all that the function around makes or moves told to follow this name already, so that the stray did too?"""
+    function = next(iter(work.functions(site.source, site.node)), None)
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not _has_default(function, name):
+        return False  # the caller has said it
+    scope = Scope({}, work.globals_of(site))
+    followed = False
+    for call in ast.walk(function):
+        said = list(_named_devices(call))
+        followed = followed or any(isinstance(code, ast.Name) and code.id == name for code in said)
+        if isinstance(call, ast.Call) and not said and call_name(call, scope) in FACTORIES:
+            return False
+    return followed
+
+
+def _has_default(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    args = function.args
+    named = [a.arg for a in (*args.posonlyargs, *args.args)]
+    optional = named[len(named) - len(args.defaults) :]
+    optional += [a.arg for a, default in zip(args.kwonlyargs, args.kw_defaults, strict=True) if default is not None]
+    return name in optional
 
 
 def _beside(work: Workspace, site: Site, other: Site | None) -> bool:
@@ -237,6 +263,25 @@ def _of_object(work: Workspace, name: str, live: Any) -> Iterator[tuple[float, s
 def _is_stray(work: Workspace, live: Any) -> bool:
     stray = work.finding.stray
     return stray is not None and stray.known and stray.value is live
+
+
+def _starts_otherwise(work: Workspace, site: Site, name: str) -> bool:
+    """Is the name bound to a number, list or None as well, as the ``total = 0`` before a loop, which has no device?"""
+    area = next(iter(work.functions(site.source, site.node)), site.source.tree)
+    for node in ast.walk(area):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and name in bound([node]):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                value = node.value
+                if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                    pairs = zip(target.elts, value.elts, strict=False)
+                    value = next((v for t, v in pairs if isinstance(t, ast.Name) and t.id == name), None)
+                if isinstance(value, _NO_TENSOR):
+                    return True
+    return False
+
+
+_NO_TENSOR = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp)
 
 
 def _moved_later(work: Workspace, site: Site, name: str) -> bool:

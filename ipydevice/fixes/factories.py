@@ -98,7 +98,7 @@ def make_on_device(
     """Add ``device=`` to the factory calls in `expr`; the device named, or None where there is no such call."""
     scope = ctx.scope(site)
     calls = fresh(expr, scope)
-    if not calls or not _covers(expr, calls, ctx, site):
+    if not calls or not _covers(expr, calls, ctx, site) or left_to_caller(site, calls):
         return None
     code: str | None = None
     for call in calls:
@@ -107,6 +107,15 @@ def make_on_device(
             return None
         draft.keyword(call, "device", code)
     return code
+
+
+def left_to_caller(site: Site, calls: list[ast.Call]) -> bool:
+    """``device=device`` of a parameter: whoever calls the function decides."""
+    for call in calls:
+        said, function = keyword(call, "device"), site.source.function(call)
+        if isinstance(said, ast.Name) and function is not None and said.id in parameters(function):
+            return True
+    return False
 
 
 def _covers(expr: ast.expr, calls: list[ast.Call], ctx: Context, site: Site) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING
-from ipydevice.diagnose.finding import Site
-from ipydevice.fixes import bindings, moves, uses
+from ipydevice.diagnose.evaluate import MISSING, is_of
+from ipydevice.diagnose.finding import Site, Step
+from ipydevice.diagnose.source import Source
+from ipydevice.fixes import bindings, classes, moves, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name, root
@@ -29,7 +31,7 @@ def to_numpy(ctx: Context) -> Iterator[Proposal]:
         if not isinstance(node, ast.Name):
             return
         opening, closing = ("[", "]") if type(live) is list else ("tuple(", ")")
-        draft.replace(node, f"{opening}t.detach().cpu() for t in {node.id}{closing}")
+        draft.replace(node, f"{opening}{_item_for_the_host(ctx, live)} for t in {node.id}{closing}")
     else:
         _to_host(draft, node, live if not stray.member else stray.value)
     for other in _others_for_the_host(ctx, stray.site, node):
@@ -39,6 +41,36 @@ def to_numpy(ctx: Context) -> Iterator[Proposal]:
     kept = _kept_on_host(ctx)
     if kept is not None:
         yield kept
+
+
+def _item_for_the_host(ctx: Context, live: Sequence[Any]) -> str:
+    """What each item ``t`` of a list becomes for the host; beside numbers a tensor of one element becomes a number."""
+    beside = [item for held in _lists_beside(ctx, live) for item in held]
+    every = [*live, *beside]
+    tensors = [item for item in every if placement.is_tensor(item)]
+    if len(tensors) == len(every):
+        return "t.detach().cpu()"
+    if all(type(item) in (int, float) or _is_one_float(item) for item in every):
+        return "float(t)"
+    known = ctx.work.torch_name(ctx.finding.failed, "is_tensor")
+    return f"t.detach().cpu() if {known}(t) else t" if known else 't.detach().cpu() if hasattr(t, "detach") else t'
+
+
+def _is_one_float(item: object) -> bool:
+    if not placement.is_tensor(item):
+        return False
+    dtype = placement.dtype_of(item)
+    return all(size == 1 for size in placement.shape_of(item) or ()) and dtype is not None and "float" in dtype
+
+
+def _lists_beside(ctx: Context, live: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """The other lists of a dict out of which the code takes one by a name: ``values = self.log[key]``."""
+    for step in ctx.chain[:2]:
+        for node in ast.walk(step.value) if step.value is not None else ():
+            if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+                held = ctx.value(Site(step.site.source, node.value, step.site.frame))
+                if is_of(held, dict) and any(one is live for one in dict.values(held)):
+                    yield from (one for one in dict.values(held) if type(one) is type(live))
 
 
 def _at(site: Site, node: ast.AST) -> Site:
@@ -223,23 +255,44 @@ def _draw_on_its_device(ctx: Context) -> Iterator[Proposal]:
 def shuffled_loader(ctx: Context) -> Iterator[Proposal]:
     """A loader that shuffles gets a generator on the default device, for that is where it draws."""
     stray = ctx.stray
-    name = stray.site.node.id if stray is not None and isinstance(stray.site.node, ast.Name) else None
-    step = bindings.last_binding(ctx, name) if name is not None else None
-    if step is None or step.value is None:
+    if stray is None:
         return
-    for call in ast.walk(step.value):
-        if isinstance(call, ast.Call) and last_name(call.func) in ("DataLoader", "random_split", "RandomSampler"):
-            site = Site(step.site.source, call, step.site.frame)
+    names = [stray.site.node.id] if isinstance(stray.site.node, ast.Name) else []
+    names += [name for name in bindings.names_of(ctx, stray.value) if name not in names]
+    for name in names:
+        step = bindings.last_binding(ctx, name)
+        for site, call in _loader_calls(ctx, step) if step is not None else ():
             device, made = ctx.device(site), ctx.work.torch_name(site, "Generator")
-            if device is not None and made is not None:
-                draft = ctx.draft(site.source)
-                draft.keyword(call, "generator", f"{made}(device={device})")
-                yield Proposal(
-                    f"give {name} a generator on the default device",
-                    [draft],
-                    note="the order of its shuffle follows this generator: seed it to repeat it",
-                )
+            if device is None or made is None or any(k.arg == "generator" for k in call.keywords):
+                continue
+            draft = ctx.draft(site.source)
+            draft.keyword(call, "generator", f"{made}(device={device})")
+            yield Proposal(
+                f"give {name} a generator on the default device",
+                [draft],
+                note="the order of its shuffle follows this generator: seed it to repeat it",
+            )
             return
+
+
+_DRAWING = ("DataLoader", "random_split", "RandomSampler")
+
+
+def _loader_calls(ctx: Context, step: Step) -> Iterator[tuple[Site, ast.Call]]:
+    """The calls that make a loader or sampler in what the step binds, or in the functions of the notebook it calls."""
+    todo: list[tuple[Source, ast.AST]] = [(step.site.source, step.value)] if step.value is not None else []
+    seen: set[str] = set()
+    while todo:
+        source, tree = todo.pop()
+        for call in ast.walk(tree):
+            if not isinstance(call, ast.Call):
+                continue
+            called = last_name(call.func)
+            if called in _DRAWING:
+                yield Site(source, call, step.site.frame if source is step.site.source else None), call
+            elif called not in seen:
+                seen.add(called)
+                todo += classes.functions_named(ctx, called)
 
 
 def _generator_made(ctx: Context) -> Iterator[Proposal]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -217,6 +218,19 @@ def workspace_device(ctx: Context) -> str | None:
     if not source.tree.body:
         return None
     return ctx.device(Site(source, source.tree.body[0], None))
+
+
+def live_name(ctx: Context, dotted: str) -> str:
+    """torch's name in the workspace, or an import that gives it."""
+
+    torch = sys.modules.get("torch")
+    for name, live in list(ctx.finding.namespace.items()):
+        if torch is not None and live is torch.nn and not name.startswith("_"):
+            return f"{name}.{dotted.split('.', 1)[1]}"
+    for name, live in list(ctx.finding.namespace.items()):
+        if torch is not None and live is torch and not name.startswith("_"):
+            return f"{name}.{dotted}"
+    return f"__import__('torch').{dotted}"
 
 
 def above_the_use(ctx: Context) -> Proposal | None:

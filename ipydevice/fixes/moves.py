@@ -11,11 +11,11 @@ from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.infer import call_name, device_name
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
-from ipydevice.fixes.factories import make_on_device
+from ipydevice.fixes.factories import fresh, left_to_caller, make_on_device
 from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.operands import is_operand
 from ipydevice.fixes.phrases import listed, move_all, spoken, stray_names, target_value, to, where
-from ipydevice.fixes.uses import next_strays
+from ipydevice.fixes.uses import changed_in_place, next_strays
 
 # -- in the loop ----------------------------------------------------------------------------
 
@@ -27,9 +27,17 @@ def in_loop(ctx: Context, step: Step) -> Proposal | None:
         return None
     site = Site(step.site.source, loop.body[0], step.site.frame)
     names = _wanted(ctx, site, loop.target, loop.body)
-    if not names:
-        return None
+    if not names or (
+        not _hands_out_batches(ctx, site, loop.iter) and any(changed_in_place(site.source, n, loop) for n in names)
+    ):
+        return None  # a copy would be changed in its place
     return _beside_moves(ctx, site, loop.body, names, f"move {listed(names)} in the loop")
+
+
+def _hands_out_batches(ctx: Context, site: Site, given: ast.expr) -> bool:
+    """Does the loop go through a loader, which makes each batch anew?"""
+    parts = (node for node in ast.walk(given) if isinstance(node, (ast.Name, ast.Attribute)))
+    return any(placement.kind_of(ctx.value(Site(site.source, part, site.frame))) == "loader" for part in parts)
 
 
 def _wanted(ctx: Context, site: Site, target: ast.AST, body: list[ast.stmt]) -> list[str]:
@@ -222,7 +230,7 @@ def _value_moved(ctx: Context, site: Site, value: ast.expr, name: str) -> Propos
         others = _made_beside(ctx, draft, site, value)
         return Proposal(f"make {listed([name, *others])} on {spoken(made)}", [draft])
     draft = ctx.draft(site.source)
-    if not _suffix_move(ctx, draft, site, value):
+    if left_to_caller(site, fresh(value, ctx.scope(site))) or not _suffix_move(ctx, draft, site, value):
         return None
     return Proposal(f"move {name} where it is made", [draft])
 

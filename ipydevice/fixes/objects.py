@@ -9,7 +9,7 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.fixes import bindings, classes
+from ipydevice.fixes import bindings, classes, earlier
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import fresh, make_on_device
@@ -25,6 +25,10 @@ def move_object(ctx: Context, owner: Any) -> Proposal | None:
     if found is None or is_frozen(owner):
         return None
     name, site, statement = found
+    met = earlier.last_met_inside(ctx, owner, site, statement)
+    when = "where it is built"
+    if met is not None and isinstance(met.node, ast.stmt):  # it met host tensors until then
+        site, statement, when = met, met.node, "before it is used on the accelerator"
     parts = list(tensor_parts(ctx, owner, name))
     device = ctx.device(Site(site.source, statement, site.frame), avoid=[root(ast.parse(name, mode="eval").body) or ""])
     if not parts or device is None:
@@ -34,7 +38,7 @@ def move_object(ctx: Context, owner: Any) -> Proposal | None:
     draft.after(statement, code)
     here = workspace_device(ctx)
     live = move_parts(parts, here) if here is not None and name.split(".")[0] in ctx.finding.namespace else None
-    return Proposal(f"move what {name} keeps, where it is built", [draft], live=live)
+    return Proposal(f"move what {name} keeps, {when}", [draft], live=live)
 
 
 def is_frozen(owner: Any) -> bool:
@@ -104,11 +108,31 @@ def tensor_parts(ctx: Context, owner: Any, name: str) -> Iterator[tuple[str, str
             continue
         if ctx.strays_like(live):
             yield path, f"{path}.to({{}})"
-        elif type(live) in (list, tuple) and live and all(ctx.strays_like(v) for v in live):
-            opening, closing = ("[", "]") if type(live) is list else ("tuple(", ")")
-            yield path, f"{opening}t.to({{}}) for t in {path}{closing}"
-        elif type(live) is dict and live and all(ctx.strays_like(v) for v in live.values()):
-            yield path, f"{{{{k: t.to({{}}) for k, t in {path}.items()}}}}"
+        else:
+            moved = _container_moved(ctx, live, path, 0)
+            if moved is not None:
+                yield path, moved
+
+
+_DEEPEST = 3
+
+
+def _container_moved(ctx: Context, live: Any, written: str, depth: int) -> str | None:
+    """``[[t.to({}) for t in ts] for ts in x]``: a list, tuple or dict whose tensors are all stray, moved."""
+    if type(live) not in (list, tuple, dict) or not live or depth >= _DEEPEST:
+        return None
+    parts = list(live.values()) if type(live) is dict else list(live)
+    if all(ctx.strays_like(part) for part in parts):
+        item, moved = "t", "t.to({})"
+    else:
+        inner = [_container_moved(ctx, part, "ts" + "s" * depth, depth + 1) for part in parts]
+        if None in inner or len(set(inner)) != 1 or inner[0] is None:
+            return None
+        item, moved = "ts" + "s" * depth, inner[0]
+    if type(live) is dict:
+        return f"{{{{k: {moved} for k, {item} in {written}.items()}}}}"
+    opening, closing = ("[", "]") if type(live) is list else ("tuple(", ")")
+    return f"{opening}{moved} for {item} in {written}{closing}"
 
 
 def move_parts(parts: list[tuple[str, str]], device: str) -> str:
@@ -129,6 +153,8 @@ def built_on_device(ctx: Context) -> Proposal | None:
         live = ctx.value(Site(step.site.source, target, step.site.frame))
         if placement.is_tensor(live) or placement.is_module(live) or not _holds_stray(ctx, live) or _fills_itself(ctx):
             continue
+        if earlier.last_met_inside(ctx, live, step.site, statement) is not None:
+            continue  # it met host tensors since then
         draft = ctx.draft(step.site.source)
         avoid = sorted(bound([statement]))
         said = [_given_on_device(ctx, draft, step.site, call, avoid) for call in calls]

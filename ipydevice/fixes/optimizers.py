@@ -41,7 +41,8 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
     live_name = name if root(ast.parse(name, mode="eval").body) in ctx.finding.namespace else None
     counted = _uncounted(ctx, live_name) if live_name else None
     live = "\n".join(filter(None, (counted, _state_loop(ctx, live_name)))) if live_name else None
-    for site, statement in _after_state(ctx, name):
+    moved = _moved_on_the_way(ctx, name)
+    for site, statement in [moved] if moved is not None else _after_state(ctx, name):
         draft = ctx.draft(site.source)
         draft.after(statement, code)
         yield Proposal(
@@ -122,6 +123,34 @@ def _after_state(ctx: Context, name: str) -> Iterator[tuple[Site, ast.stmt]]:
         yield last
 
 
+def _moved_on_the_way(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
+    """The statement of a running function, or of the failed cell, that moves the optimizer's model."""
+    start = [ctx.finding.start] if ctx.finding.start is not None else []
+    for site in (ctx.finding.failed, *start, *(step.site for step in ctx.chain if step.site.frame is not None)):
+        if site.frame is None:
+            continue
+        area = site.source.function(site.node) or site.source.tree
+        running = site.frame.f_lineno
+        optimizer = ctx.value(site, ast.parse(name, mode="eval").body)
+        if not placement.is_optimizer(optimizer):
+            continue
+        for statement in reversed(getattr(area, "body", [])):
+            if statement.end_lineno >= running:
+                continue
+            if any(_moves_model(ctx, site, node, optimizer) for node in ast.walk(statement)):
+                return Site(site.source, statement, site.frame), statement
+    return None
+
+
+def _moves_model(ctx: Context, site: Site, node: ast.AST, optimizer: Any) -> bool:
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda")):
+        return False
+    live = ctx.value(Site(site.source, node.func.value, site.frame))
+    groups = attributes(optimizer).get("param_groups")
+    held = {id(p) for group in groups for p in group["params"]} if type(groups) is list else set()
+    return placement.is_module(live) and any(id(found.value) in held for found in placement.walk(live))
+
+
 def _outer_statement(step: Step) -> ast.stmt | None:
     """The statement at the level of its function or cell that the step belongs to."""
     source = step.site.source
@@ -137,9 +166,15 @@ def _outer_statement(step: Step) -> ast.stmt | None:
 def _knows(ctx: Context, site: Site, statement: ast.stmt, name: str) -> bool:
     """Is the optimizer made by then, and is this no statement that only makes it?"""
     base = name.split(".")[0]
-    if base in bound([statement]):
+    if base in bound([statement]) or _makes(site, statement, name):
         return False
     return ctx.work.available(Site(site.source, statement, site.frame), base)
+
+
+def _makes(site: Site, statement: ast.stmt, name: str) -> bool:
+    """``self.optim = Adam(...)``: it has no state by then."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(site.source.segment(target) == name for target in targets)
 
 
 def _last_move(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:

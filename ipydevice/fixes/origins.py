@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.fixes import bindings, classes, operands, phrases
+from ipydevice.fixes import bindings, classes, earlier, operands, phrases
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.factories import fresh, make_on_device
 from ipydevice.fixes.names import bound, last_name, root
@@ -50,10 +50,12 @@ def _is_tensor_step(ctx: Context, step: Step, statement: ast.stmt | None) -> boo
 
 
 def _shared(ctx: Context, step: Step, statement: ast.Assign) -> bool:
-    """Is a name of the statement also wanted on the host?"""
+    """Is a name of the statement also wanted on the host, or did it meet host tensors before?"""
     area = next(iter(ctx.work.functions(step.site.source, statement)), None)
     names = [n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
-    return any(operands.wanted_on_host(ctx, name, area) for name in names)
+    if any(operands.wanted_on_host(ctx, name, area) for name in names):
+        return True
+    return any(earlier.last_met(ctx, name, step.site, statement) is not None for name in names)
 
 
 def made_by_functions(ctx: Context) -> Iterator[Proposal]:

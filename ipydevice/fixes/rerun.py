@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import GeneratorType
+from typing import Any
 
 from ipydevice import placement
 from ipydevice.cells import Cell
@@ -22,6 +23,7 @@ from ipydevice.diagnosis import Rerun
 from ipydevice.fixes import undo
 from ipydevice.fixes.names import REPEATS_BADLY, Effects, bound, free, last_name, read, same
 from ipydevice.fixes.workspace import Workspace
+from ipydevice.placement.kinds import attributes
 
 LONG = 60.0  # seconds from which a re-run is worth avoiding
 SHORT = 5.0  # seconds of training that nobody minds to run again
@@ -73,13 +75,13 @@ class Rerunner:
         roots = list(edited)
         kept = self._kept(order, roots, effects, after)
         again = self._half_stepped(kept, effects)
-        if again is not None:
-            longer = self._kept(order, [*roots, again], effects, after)
+        if again:
+            longer = self._kept(order, [*roots, *again], effects, after)
             # The failed step() has counted already: from a fresh optimizer the numbers are right again.
             if sum(self._seconds(cell, effects) for cell in longer[:-1]) < WORTH:
-                roots, kept = [*roots, again], longer
+                roots, kept = [*roots, *again], longer
             else:
-                again = None
+                again = []
         for _ in range(len(order)):
             pulled = self._makers(order, kept, roots, effects)
             if not pulled:
@@ -87,20 +89,30 @@ class Rerunner:
             roots += pulled
             kept = self._kept(order, roots, effects, after)
         plan = self._described(kept, effects, after, failed)
-        plan.steps_anew = again is not None
+        plan.steps_anew = bool(again)
         return plan
 
-    def _half_stepped(self, kept: list[Cell], effects: dict[Cell, Effects]) -> Cell | None:
-        """The cell that makes the optimizer whose step() failed half-way, where no kept cell makes its state anew."""
+    def _half_stepped(self, kept: list[Cell], effects: dict[Cell, Effects]) -> list[Cell]:
+        """The cells that make the optimizer whose step() failed half-way, where no kept cell makes its state anew.
+
+        Of an object around an optimizer, which has stepped by then, also those that make the model.
+        """
         stray = self._work.finding.stray
-        if stray is None or not placement.is_optimizer(stray.owner):
-            return None
+        owner = None if stray is None else stray.owner
+        inner = wrapped_optimizer(owner)
+        if not placement.is_optimizer(owner) and inner is None:
+            return []
+        found: list[Cell] = []
         for name, live in list(self._work.finding.namespace.items()):
-            if live is stray.owner and not name.startswith("_"):
-                makers = self._work.binders(name)
-                filled = any(cell in kept and name in effects[cell].changes for cell in self._work.order[:-1])
-                return makers[-1] if makers and makers[-1] not in kept and not filled else None
-        return None
+            if name.startswith("_") or not (live is owner or (inner is not None and _is_stepped(live, inner))):
+                continue
+            makers = self._work.binders(name)
+            if inner is not None:
+                makers = makers[:1]  # what the later ones bind, they take from the first
+            elif any(cell in kept and name in effects[cell].changes for cell in self._work.order[:-1]):
+                return []
+            found += [cell for cell in makers[-1:] if cell not in kept and cell not in found]
+        return found
 
     def _seconds(self, cell: Cell, effects: dict[Cell, Effects]) -> float:
         """How long the cell took; where the history has no times, no time if it neither loops nor reaches outside."""
@@ -150,15 +162,20 @@ class Rerunner:
         failed = order[-1]
         changed: set[str] = set(new or ())
         candidates: list[Cell] = []
+        rebound: set[str] = set()  # by a cell that runs again: who bound them later has to bind them once more
         for cell in order:
             own = effects[cell]
+            if candidates:
+                rebound |= effects[candidates[-1]].values
             if cell in roots:
                 changed |= own.values | self._changes(own, cell, effects) | self._rewritten(cell, own, after)
                 candidates.append(cell)
-            elif self._needs(cell, order, effects) & changed:
+            elif self._needs(cell, order, effects) & changed or own.values & rebound:
                 changed |= own.values | self._changes(own, cell, effects) | self._rewritten_classes(own, changed)
                 candidates.append(cell)
         needed = self._needs(failed, order, effects)
+        for cell in roots:  # what the functions of an edited cell read when they are called
+            needed |= rebound & set().union(*(free(node) for node in effects[cell].definitions.values()))
         kept = [failed]
         watched = _made_of(effects[cell].tree for cell in candidates)
         for cell in reversed(candidates):
@@ -363,6 +380,22 @@ def _fills(node: ast.AST, name: str) -> bool:
 
 def _calls(node: ast.AST) -> set[str]:
     return {node.func.id} if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else set()
+
+
+def wrapped_optimizer(owner: object) -> Any:
+    """The optimizer that an object of another kind steps for its user: of Lookahead, SAM and their like."""
+    if owner is None or placement.is_optimizer(owner) or placement.is_module(owner):
+        return None
+    return next((held for held in list(attributes(owner).values()) if placement.is_optimizer(held)), None)
+
+
+def _is_stepped(live: object, optimizer: object) -> bool:
+    """Is this a module whose parameters the optimizer changes?"""
+    if not placement.is_module(live):
+        return False
+    groups = attributes(optimizer).get("param_groups")
+    held = {id(p) for group in groups for p in group.get("params", ())} if type(groups) is list else set()
+    return any(id(found.value) in held for found in placement.walk(live))
 
 
 def _bases(node: ast.ClassDef) -> set[str]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes
 from ipydevice.fixes.attributes import as_buffer, at_use, owners
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import workspace_device
+from ipydevice.fixes.names import last_name, receiver, root
 from ipydevice.fixes.objects import move_object
 from ipydevice.placement.kinds import attributes
 
@@ -56,24 +59,37 @@ def _moved_if_there(ctx: Context, owner: Any, attribute: str) -> Proposal | None
 
 def stale_cache(ctx: Context) -> Iterator[Proposal]:
     """Make the cache ask for the device; or move what comes out of it."""
-    rebuilt = _rebuilt_elsewhere(ctx)
-    if rebuilt is not None:
-        yield rebuilt
-    for step in ctx.chain:
-        statement = _giving_out(step.site)
-        if step.how == "return" and isinstance(statement, ast.Return) and statement.value is not None:
-            device = ctx.device(Site(step.site.source, statement.value, step.site.frame))
-            if device is not None:
-                draft = ctx.draft(step.site.source)
-                draft.suffix(statement.value, f".to({device})")
-                yield Proposal("move what comes out of the cache", [draft])
-            break
+    yield from rebuilt(ctx)
+    out = _moved_out(ctx)
+    if out is not None and out[1]:
+        yield out[0]
     yield from at_use(ctx)
+    if out is not None:  # its callers may be on several devices: where they use it is better
+        yield out[0]
     for owner, _ in owners(ctx):
         if not placement.is_module(owner):
             whole = move_object(ctx, owner)
             if whole is not None:
                 yield whole
+
+
+def _moved_out(ctx: Context) -> tuple[Proposal, bool] | None:
+    """(what the cache hands back is moved, does its function itself know the device of its caller)."""
+    for step in ctx.chain:
+        statement = _giving_out(step.site)
+        if step.how != "return" or not isinstance(statement, ast.Return) or statement.value is None:
+            continue
+        site = Site(step.site.source, statement.value, step.site.frame)
+        device = ctx.device(site)
+        if device is None:
+            return None
+        draft = ctx.draft(step.site.source)
+        for part in _handed_back(statement.value):
+            draft.suffix(part, f".to({device})")
+        names = {n.id for n in ast.walk(ast.parse(device)) if isinstance(n, ast.Name)}
+        local = any(ctx.work.is_local(site, name) for name in names)
+        return Proposal("move what comes out of the cache", [draft]), local
+    return None
 
 
 def _giving_out(site: Site) -> ast.stmt | None:
@@ -84,40 +100,65 @@ def _giving_out(site: Site) -> ast.stmt | None:
     return statement if statement in kept or len(kept) != 1 else kept[0]
 
 
-def _rebuilt_elsewhere(ctx: Context) -> Proposal | None:
+def _handed_back(value: ast.expr) -> list[ast.expr]:
+    """The value of a return statement, or the members where it is a tuple or list of them."""
+    if isinstance(value, (ast.Tuple, ast.List)):
+        return [part for part in value.elts if not isinstance(part, (ast.Constant, ast.Starred))]
+    return [value]
+
+
+def rebuilt(ctx: Context) -> Iterator[Proposal]:
     """``if self.mask is None:`` becomes ``if self.mask is None or self.mask.device != x.device:``."""
     for owner, attribute in owners(ctx):
         for setting in classes.settings(ctx, owner, attribute):
-            source = setting.site.source
-            for up in source.ancestors(setting.statement):
-                if isinstance(up, ast.If) and setting.statement in up.body and _asks_for(up.test, attribute):
-                    if classes.is_random(setting.statement, source):
-                        return None
-                    name = source.segment(_own(up.test, attribute))
-                    live_frame = ctx.stray.site.frame if ctx.stray and ctx.stray.site.source is source else None
-                    device = ctx.device(Site(source, up.test, live_frame), avoid=[attribute])
-                    if device is None or name in device:
-                        continue
-                    draft = ctx.draft(source)
-                    draft.suffix(up.test, f" or {name}.device != {device}") if _or_able(up.test) else None
-                    if draft:
-                        return Proposal(f"make {name} anew when the device has changed", [draft])
-    return None
+            source, own = setting.site.source, receiver(setting.method)
+            for asked in _questions(setting):
+                if classes.is_random(setting.statement, source):
+                    return
+                name = f"{own}.{attribute}"
+                device = ctx.device(Site(source, asked.test, _frame_of(ctx, source, asked)), avoid=[attribute])
+                if device is None or name in device:
+                    continue
+                draft = ctx.draft(source)
+                more = f"{name}.device != {device}"
+                if isinstance(asked.test, (ast.IfExp, ast.Lambda, ast.NamedExpr)):
+                    draft.suffix(asked.test, f" or {more}")
+                else:
+                    draft.replace(asked.test, f"{draft.segment(asked.test)} or {more}")
+                yield Proposal(f"make {name} anew when the device has changed", [draft])
+                return
 
 
-def _asks_for(test: ast.expr, attribute: str) -> bool:
-    return any(
-        isinstance(n, ast.Compare)
-        and isinstance(n.left, ast.Attribute)
-        and n.left.attr == attribute
-        and isinstance(n.ops[0], ast.Is)
-        for n in ast.walk(test)
+def _questions(setting: classes.Setting) -> Iterator[ast.If]:
+    """The conditions under which the statement runs, or the method with it: ``if n > self.kept: self.build(n)``."""
+    source, own = setting.site.source, receiver(setting.method)
+    if setting.method.name == "__init__":
+        return
+    statements: list[ast.AST] = [setting.statement]
+    node = source.class_of(setting.statement)
+    for call in ast.walk(node) if node is not None else ():
+        if isinstance(call, ast.Call) and last_name(call.func) == setting.method.name and root(call.func) == own:
+            statements.append(source.statement(call) or call)
+    for statement in statements:
+        for up in source.ancestors(statement):
+            if isinstance(up, ast.If) and statement in up.body and _asks_for(up.test, own):
+                yield up
+
+
+def _frame_of(ctx: Context, source: Source, node: ast.AST) -> FrameType | None:
+    """The stray's frame, where that runs the same function."""
+    stray = ctx.stray
+    if stray is None or stray.site.source is not source:
+        return None
+    same = source.function(stray.site.node) is source.function(node)
+    return stray.site.frame if same else None
+
+
+def _asks_for(test: ast.expr, own: str) -> bool:
+    """Does the condition ask whether what is kept is there, or large enough: of the attribute itself, or of another?
+
+    ``if self._mask is None``, ``if not hasattr(self, "_mask")``, ``if n > self._length_kept``
+    """
+    return any(isinstance(n, ast.Name) and n.id == own for n in ast.walk(test)) and not any(
+        isinstance(n, ast.Attribute) and n.attr in ("training", "device") for n in ast.walk(test)
     )
-
-
-def _own(test: ast.expr, attribute: str) -> ast.expr:
-    return next(n for n in ast.walk(test) if isinstance(n, ast.Attribute) and n.attr == attribute)
-
-
-def _or_able(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare)

@@ -38,6 +38,8 @@ def where_used(ctx: Context) -> Proposal | None:
     uses = [node, *(use for use in next_strays(ctx, site) if not _inside(node, use))]
     if any(written_in_place(site, use) for use in uses):
         return None
+    if changed_in_place(site.source, site.source.segment(node), site.source.statement(node)):
+        return None
     texts = [site.source.segment(use) for use in uses]
     names = list(dict.fromkeys(u.id for u in uses if isinstance(u, ast.Name) and _is_variable(ctx, site, u)))
     loop = outermost_loop(site.source, node)
@@ -73,6 +75,9 @@ def at_the_failing_line(ctx: Context) -> Proposal | None:
     """All tensors on the wrong device that the line that failed uses, and those behind it, moved there."""
     failed = ctx.finding.failed
     met = [use for use in next_strays(ctx, failed) if not written_in_place(failed, use)]
+    area = failed.source.statement(failed.node)
+    if any(changed_in_place(failed.source, failed.source.segment(use), area) for use in met):
+        return None
     device = ctx.device(failed, avoid={r for use in met if (r := root(use))}) if met else None
     if device is None:
         return None
@@ -178,6 +183,17 @@ def written_in_place(site: Site, node: ast.AST) -> bool:
     if isinstance(parent, ast.AugAssign) and parent.target is node:
         return True
     return isinstance(parent, ast.keyword) and parent.arg == "out"
+
+
+def changed_in_place(source: Source, text: str, area: ast.AST | None) -> bool:
+    """Does the area write into what `text` names, as in ``slow += 0.5 * (fast - slow)``?"""
+    for node in ast.walk(area) if area is not None else ():
+        if isinstance(node, ast.AugAssign) and source.segment(node.target) == text:
+            return True
+        read = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)
+        if read and written_in_place(Site(source, node), node) and source.segment(node) == text:
+            return True
+    return False
 
 
 def _before(ctx: Context, site: Site, statement: ast.stmt, names: list[str], when: str) -> Proposal | None:

@@ -128,3 +128,16 @@ def test_what_is_emptied_is_filled_again() -> None:
 def test_what_is_made_of_a_model_follows_it() -> None:
     cells = ["m = M()\nrec = Recorder(m)", "m(1)", "z = rec.all()"]
     assert numbers(planned(cells, {1: cells[0] + "  # new"})) == [1, 2, 3]
+
+
+def test_a_name_that_is_bound_again_later_is_bound_again() -> None:
+    """Run again without the last binder, an edited cell would bring back the value before it."""
+    cells = [
+        "y = make()",
+        "def scaled(x):\n    return x * w\nw = make()",
+        "before = scaled(y)",
+        "w = make() + 1",
+        "out = scaled(y)",
+    ]
+    plan = planned(cells, {2: "def scaled(x):\n    return x * w.to(x.device)\nw = make()"})
+    assert [run.cell for run in plan.rerun][-2:] == [4, 5]
