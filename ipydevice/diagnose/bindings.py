@@ -177,6 +177,31 @@ def of_target(scope: ast.AST, text: str) -> list[Binding]:
     return found
 
 
+def fillings(scope: ast.AST, name: str) -> list[Binding]:
+    """Where a list, dict or deque of this name is filled, in functions inside too: ``xs.append(x)``, ``d[k] = x``."""
+    found: list[Binding] = []
+    for node in ast.walk(scope):
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=filled), attr=verb), args=[*_, given])):
+                if filled == name and verb in ("append", "appendleft", "add", "insert", "extend", "update", "put"):
+                    found.append(Binding(node, "item", given))
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=filled))], value=given) if filled == name:
+                found.append(Binding(node, "item", given))
+    return sorted(found, key=lambda binding: binding.line)
+
+
+def is_empty(expr: ast.expr | None) -> bool:
+    """Whether an expression makes a container with nothing in it: ``[]``, ``{}``, ``deque(maxlen=4)``."""
+    match expr:
+        case ast.List(elts=[]) | ast.Dict(keys=[]):
+            return True
+        case ast.Call(func=ast.Name(id="defaultdict") | ast.Attribute(attr="defaultdict")):
+            return True
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[]):
+            return name in ("list", "dict", "set", "deque", "OrderedDict", "Queue")
+    return False
+
+
 def parameters(function: FunctionNode) -> list[str]:
     """Names of all parameters, in order; ``*args`` and ``**kwargs`` last."""
     args = function.args

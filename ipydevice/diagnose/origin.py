@@ -14,7 +14,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose import bindings, holders
-from ipydevice.diagnose.bindings import Binding
+from ipydevice.diagnose.bindings import Binding, fillings, is_empty
 from ipydevice.diagnose.code import Code
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
 from ipydevice.diagnose.finding import How, Site, Step
@@ -137,7 +137,8 @@ class Tracer(Code):
             if binding is not None and not (
                 is_parameter and binding.line >= node.lineno and binding.how == "assignment"
             ):
-                return self._binding_step(binding, source, frame)
+                filled = fillings(function, name) if is_empty(binding.value) else []
+                return self._binding_step(filled[-1] if filled else binding, source, frame)
             if is_parameter:
                 return self._of_parameter(source, function, name, frame, closure=nested)
             function = source.function(function)
@@ -188,7 +189,16 @@ class Tracer(Code):
             if binding is None:
                 binding = self._by_global_statement(source, name)
             if binding is not None:
-                return self._binding_step(binding, source, self._frame_running(source, binding.node))
+                filled = self._filled(name) if is_empty(binding.value) else None
+                return filled or self._binding_step(binding, source, self._frame_running(source, binding.node))
+        return None
+
+    def _filled(self, name: str) -> Step | None:
+        """Where a container of the workspace was filled last, in a cell or in a function of one."""
+        for source in self._texts_of_cells():
+            found = fillings(source.tree, name)
+            if found:
+                return self._binding_step(found[-1], source, self._frame_running(source, found[-1].node))
         return None
 
     # Attributes and items ------------------------------------------------------------------

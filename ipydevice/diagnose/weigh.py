@@ -180,7 +180,7 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
                     facts.append(
                         f"{where.source.segment(call)} names no device: the default device is {candidate.device}"
                     )
-                    return 3.0
+                    return 1.5
                 if keyword(call, "device") is None:
                     facts.append(f"{candidate.expression} is made by {where.source.segment(call)} without a device")
                     return 2.0 if where.source.function(call) is not None else 0.5

@@ -234,6 +234,8 @@ def _moves(expr: ast.expr, facts: Facts, site: Site) -> bool:
 
 def _is_record(live: Any, facts: Facts) -> bool:
     """A mere bundle of values, such as a graph or a sample: a class of the user's without methods of its own."""
+    if any(placement.is_module(holder.value) for holder in facts.owners):
+        return False
     texts = facts.tracer.classes_of(live)
     methods = {node.name for _, cls in texts for node in cls.body if isinstance(node, ast.FunctionDef)}
     return bool(texts) and not methods - {"__init__", "__len__", "to"}
