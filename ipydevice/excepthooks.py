@@ -5,12 +5,16 @@ The interpreter's own hooks run first and whole; what fails here costs one line.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import os
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -64,9 +68,17 @@ def explain_below(exc: BaseException) -> None:
         text = f"ipydevice failed ({type(error).__name__}); the error above is as it was"
     if text and sys.stderr is not None:
         mine = launchers.rank()
-        prefix = f"[rank {mine}] " if mine is not None else ""
+        prefix = f"[rank{mine}]: " if mine is not None and not _is_prefixed() else ""
         sys.stderr.write("\n".join(prefix + line for line in text.splitlines()) + "\n")
         sys.stderr.flush()
+
+
+def _is_prefixed() -> bool:
+    """Whether what is written now gets its rank from torch.distributed, whose hook collects it around ours.
+
+    https://github.com/pytorch/pytorch/blob/v2.4.0/torch/distributed/distributed_c10d.py (``_distributed_excepthook``)
+    """
+    return isinstance(sys.stderr, io.StringIO) and getattr(sys.excepthook, "__name__", "") == "_distributed_excepthook"
 
 
 def has_explained(exc: BaseException) -> bool:
@@ -97,13 +109,34 @@ def _is_first(error: str) -> bool:
         os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID")
     ]
     name = hashlib.sha256("\0".join([str(os.getppid()), *launch, error]).encode()).hexdigest()[:20]
+    folder = _folder_of_launch()
     try:
-        os.close(os.open(os.path.join(tempfile.gettempdir(), f"ipydevice-{name}"), os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(os.open(folder / f"{_MARK}{name}", os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         return False
     except OSError:  # nowhere to write: rather twice than never
         return True
+    _forget_old_marks(folder)
     return True
+
+
+_MARK = "ipydevice-"
+_OLD = 3600.0  # seconds: by then every rank of a launch has ended
+
+
+def _folder_of_launch() -> Path:
+    """The folder that torchrun makes for each attempt of a launch; of other launchers the one for temporary files."""
+    answers = os.environ.get("TORCHELASTIC_ERROR_FILE", "")  # .../attempt_0/LOCAL_RANK/error.json
+    folder = Path(answers).parent.parent
+    return folder if answers and folder.is_dir() else Path(tempfile.gettempdir())
+
+
+def _forget_old_marks(folder: Path) -> None:
+    """Remove what former launches have left: no rank can know that it is the last to fail, and tidy up itself."""
+    for mark in folder.glob(f"{_MARK}{'[0-9a-f]' * 20}"):
+        with contextlib.suppress(OSError):  # somebody else's, or gone
+            if time.time() - mark.stat().st_mtime > _OLD:
+                mark.unlink()
 
 
 def _uncaught(kind: type[BaseException], exc: BaseException, tb: TracebackType | None) -> None:

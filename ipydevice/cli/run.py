@@ -7,6 +7,7 @@ Examples:
   ipydevice run train.py --epochs 3
   ipydevice run -m package.train
   torchrun --nproc-per-node 2 -m ipydevice run train.py
+  torchrun --nproc-per-node 2 -m ipydevice run --virtual-gpus 2 train.py
   ipydevice run --virtual 2 train.py      # two virtual GPUs, on a machine without one
 """
 
@@ -24,7 +25,10 @@ from ipydevice.input_error import InputError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--virtual", type=int, metavar="N", help="with N virtual GPUs: real arithmetic on the host")
+    # Under torchrun, whose own parser takes `--virtual` for a beginning of its `--virtual-local-rank`, the long name.
+    parser.add_argument(
+        "--virtual", "--virtual-gpus", type=int, metavar="N", help="with N virtual GPUs: real arithmetic on the host"
+    )
     parser.add_argument("-m", action="store_true", dest="module", help="the program is a module's name")
     parser.add_argument("program", metavar="PROGRAM", help="a Python file, or with -m a module")
     parser.add_argument("args", nargs=argparse.REMAINDER, metavar="...", help="the program's own arguments")

@@ -151,10 +151,66 @@ def test_one_panel_for_all_ranks(tmp_path: Path) -> None:
         "ranks = [subprocess.Popen([sys.executable, 'a.py'], env={**os.environ, 'RANK': str(r)}) for r in range(2)]\n"
         "sys.exit(sum(rank.wait() for rank in ranks))"
     )
+    old = tmp_path / f"ipydevice-{'0' * 20}"
+    old.touch()
+    os.utime(old, (0, 0))  # of a launch long ago
     ended = run("-c", launcher, cwd=tmp_path, TMPDIR=str(tmp_path))
-    lines = [line for line in ended.stderr.splitlines() if line.startswith("[rank ")]
+    lines = [line for line in ended.stderr.splitlines() if line.startswith("[rank")]
     assert len([line for line in lines if "✗" in line]) == 1
     assert len([line for line in lines if "another rank of this machine shows it" in line]) == 1
+    assert not old.exists()
+    assert len(list(tmp_path.glob("ipydevice-*"))) == 1
+
+
+GROUP = """
+import sys
+import torch
+import torch.distributed as dist
+{before}
+dist.init_process_group("gloo")
+{after}
+rank = dist.get_rank()
+
+def same(x):
+    return x * torch.ones(3)
+
+def other(x):
+    return torch.cat([x, torch.zeros(3)])
+
+dist.barrier()
+(same if rank < 2 or "same" in sys.argv else other)(torch.zeros(3, device="cuda:0"))
+"""
+
+
+@pytest.mark.parametrize("launch", [
+    "installed before the group",
+    pytest.param("installed after the group", marks=pytest.mark.slow),
+    pytest.param("ipydevice run", marks=pytest.mark.slow),
+])  # fmt: skip
+def test_torchrun(launch: str, tmp_path: Path) -> None:
+    """Three real processes of a gloo group; two of them fail at the same place."""
+    before = INSTALLED if launch == "installed before the group" else ""
+    after = INSTALLED if launch == "installed after the group" else ""
+    (tmp_path / "a.py").write_text(GROUP.format(before=before, after=after))
+    program = ["-m", "ipydevice", "run", "--virtual-gpus", "1", "a.py"] if launch == "ipydevice run" else ["a.py"]
+    ended = run(
+        "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3", *program,
+        cwd=tmp_path, TMPDIR=str(tmp_path), OMP_NUM_THREADS="1",
+    )  # fmt: skip
+    assert ended.returncode == 1
+    lines = ended.stderr.splitlines()
+    panels = sorted(line for line in lines if "✗" in line)
+    assert [line.partition(" on ")[0].partition("✗")[2] for line in panels] == [
+        " torch.ones(3) is",
+        " torch.zeros(3) is",
+    ]
+    assert panels[0][:9] in ("[rank0]: ", "[rank1]: ")
+    assert panels[1].startswith("[rank2]: ✗")
+    (short,) = [line for line in lines if "another rank of this machine shows it" in line]
+    assert short.startswith("[rank")
+    said = [line for line in lines if line.startswith("[rank")]
+    assert not any(line.count("[rank") > 1 for line in said)  # torch's own hook sets the rank too
+    assert list(tmp_path.glob("ipydevice-*")) == []  # in torchrun's own folder
 
 
 def test_a_program_that_ends_well_pays_nothing(tmp_path: Path) -> None:
