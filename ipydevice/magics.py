@@ -114,19 +114,16 @@ class DeviceMagics(Magics):
         return not is_name and (name.endswith(checkpoint.ENDINGS) or name.startswith(("/", "~", "./", "../")))
 
     def _of_workspace(self, asked: Namespace) -> Inventory:
-        from ipydevice import listing, session
-        from ipydevice.kept import kept
+        from ipydevice import session
 
-        return listing.select(
-            session.workspace(self.shell),
+        return session.listed(
+            self.shell,
             names=asked.names,
             device=asked.device,
             kind=asked.kind,
             odd_only=asked.odd,
             sort=asked.sort,
             verbose=asked.verbose,
-            cells=session.texts(self.shell),
-            kept=kept(self.shell),
         )
 
     def _tell(self, found: Inventory, asked: Namespace) -> None:

@@ -61,8 +61,24 @@ def inventory(namespace: Mapping[str, Any] | None = None) -> Inventory:
 
     if namespace is not None:
         return listing.list_namespace(namespace)
-    shell = current_shell()
-    return listing.list_namespace(workspace(shell), cells=texts(shell), kept=kept(shell))
+    return listed(current_shell())
+
+
+def listed(shell: Any, **wishes: Any) -> Inventory:
+    """The table of the user's names, with edits of the cells for what is odd; `wishes` are those of `listing.examine`.
+
+    Raises:
+        ValueError: a name that is not there, or a kind or order that is not known.
+    """
+    from ipydevice import listing
+
+    names = workspace(shell)
+    found, oddities = listing.examine(names, cells=texts(shell), kept=kept(shell), **wishes)
+    if not oddities:
+        return found
+    from ipydevice import remedies
+
+    return remedies.with_edits(found, oddities, _history(shell), names)
 
 
 def current_shell() -> Any:

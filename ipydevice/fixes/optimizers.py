@@ -75,9 +75,9 @@ def _uncounted(ctx: Context, name: str) -> str | None:
 
     Where torch sorts tensors by device first (``_foreach_*`` on accelerators), it fails before it counts.
     """
-    stray = ctx.stray
-    if stray is None or not placement.is_optimizer(stray.owner) or "same index" in ctx.finding.mismatch.text:
-        return None
+    stray, said = ctx.stray, ctx.finding.mismatch.text
+    if stray is None or not placement.is_optimizer(stray.owner) or not said or "same index" in said:
+        return None  # also where nothing has failed: `ipydevice.remedies` has no text
     states = attributes(stray.owner).get("state")
     held = [state.get("step") for state in dict.values(states) if type(state) is dict] if states is not None else []
     if not held or not all(_is_host_number(step) for step in held):

@@ -6,7 +6,7 @@ The public door is `ipydevice.inventory`, a function; a module of that name woul
 from __future__ import annotations
 
 from ipydevice.listing.memory import Kept
-from ipydevice.listing.namespace import KINDS, SORTS, list_namespace, refine, select
+from ipydevice.listing.namespace import KINDS, SORTS, examine, list_namespace, refine, select, value_at
 from ipydevice.listing.rows import frame_rows
 
-__all__ = ["KINDS", "SORTS", "Kept", "frame_rows", "list_namespace", "refine", "select"]
+__all__ = ["KINDS", "SORTS", "Kept", "examine", "frame_rows", "list_namespace", "refine", "select", "value_at"]

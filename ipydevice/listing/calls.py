@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from ipydevice.listing.odd import has_device_map, moved_container, wants_split
-from ipydevice.listing.oddity import Oddity
+from ipydevice.listing.oddity import Clue, Oddity
 from ipydevice.listing.survey import Many, One, Survey
 from ipydevice.placement import FactReader, inside, is_tensor
 from ipydevice.placement.kinds import class_name, home_of
@@ -100,7 +100,8 @@ class _Lines:
             if wanted == HOST:
                 said = f"{name} on {device}" if name else f"a tensor on {device}"
                 code = f"{module.name}.to({device!r})"
-                yield module.name, Oddity(f"on {HOST}, gets {said}: {code}", code)
+                clue = Clue("model_not_moved", module.name, HOST, device or "")
+                yield module.name, Oddity(f"on {HOST}, gets {said}: {code}", code, clue=clue)
             elif name is not None and device == HOST:
                 yield name, self._move(name, wanted, f"on {HOST}, passed to {module.name} on {wanted}")
 
@@ -123,11 +124,12 @@ class _Lines:
     def _move(self, name: str, device: str, odd: str) -> Oddity:
         """Move what the name holds; a list or dictionary has no ``.to()``."""
         found = self._names.get(name)
+        clue = Clue("input_not_moved", name, HOST, device)
         if isinstance(found, One):
             moved = f"{name}.to({device!r})"
-            return Oddity(f"{odd}: {moved}", f"{name} = {moved}")
+            return Oddity(f"{odd}: {moved}", f"{name} = {moved}", clue=clue)
         code = "" if found is None else moved_container(name, found.value, device)
-        return Oddity(f"{odd}: move its tensors to {device}", code)
+        return Oddity(f"{odd}: move its tensors to {device}", code, clue=clue)
 
     def _at(self, node: ast.expr, index: int) -> Survey | None:
         """What a name holds, if it held the same when the line ran."""

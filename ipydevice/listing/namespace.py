@@ -55,8 +55,13 @@ def list_namespace(namespace: Mapping[str, Any], cells: Sequence[str] = (), kept
     return select(namespace, cells=cells, kept=kept)
 
 
+def select(namespace: Mapping[str, Any], **wishes: Any) -> Inventory:
+    """What has a device in a namespace; arguments and errors are those of `examine`."""
+    return examine(namespace, **wishes)[0]
+
+
 @_no_collection()
-def select(
+def examine(
     namespace: Mapping[str, Any],
     *,
     names: Sequence[str] | None = None,
@@ -67,8 +72,8 @@ def select(
     verbose: bool = False,
     cells: Sequence[str] = (),
     kept: Kept = (),
-) -> Inventory:
-    """What has a device in a namespace.
+) -> tuple[Inventory, list[Oddity]]:
+    """What has a device in a namespace, and what is odd about the rows that are listed.
 
     Args:
         namespace: names and values, such as ``globals()``.
@@ -86,7 +91,7 @@ def select(
     """
     _check(kind, sort)
     if not torch_is_there():
-        return Inventory()
+        return Inventory(), []
     wanted = _Wanted(device, kind, odd_only)
     own = _users(namespace)
     with quietly():
@@ -131,10 +136,11 @@ def select(
     if device is not None:
         totals = {where: size for where, size in totals.items() if _is_on(where, device)}
     mends = list(islice(fixes_of(oddities), MOST_FIXES))
-    return Inventory(
+    found_out = Inventory(
         tuple(rows[:MOST_ROWS]), totals, max(0, len(rows) - MOST_ROWS),
         title="" if rows else wanted.none(len(everything)), fixes=(*mends, *ways_to_free(memory)), memory=memory,
     )  # fmt: skip
+    return found_out, [one for _, said in oddities for one in said]
 
 
 def refine(
@@ -248,6 +254,13 @@ def _chosen(
 
 def _inside(own: Mapping[str, Any], path: str, reader: FactReader) -> Survey | None:
     """What ``model.fc.weight`` names, found among members; nothing is evaluated."""
+    value = value_at(own, path)
+    kind = placement.kind_of(value)
+    return None if kind is None else survey(path, value, kind, reader)
+
+
+def value_at(own: Mapping[str, Any], path: str) -> Any:
+    """What ``model.fc.weight`` leads to, or None; found among members, nothing is evaluated."""
     root = re.match(r"\w+", path)
     if root is None or root.group() not in own:
         return None
@@ -258,8 +271,7 @@ def _inside(own: Mapping[str, Any], path: str, reader: FactReader) -> Survey | N
             return None
         step = max(steps, key=lambda member: len(member.path))
         value, rest = step.value, rest[len(step.path) :]
-    kind = placement.kind_of(value)
-    return None if kind is None else survey(path, value, kind, reader)
+    return value
 
 
 def _not_there(name: str, own: Mapping[str, Any], everything: Sequence[Survey]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ipydevice import placement
 from ipydevice.listing.methods import moves_tensors, reads_unmoved
-from ipydevice.listing.oddity import Oddity
+from ipydevice.listing.oddity import Clue, Oddity
 from ipydevice.listing.survey import Many, One, Survey
 from ipydevice.placement import FactReader
 from ipydevice.placement.kinds import attributes, home_of
@@ -67,8 +67,12 @@ def _of_split(found: Many, reader: FactReader) -> Oddity | None:
         return None
     if found.registered[META]:
         names = _names(found.value, lambda tensor: reader.device(tensor) == META)
+        home = next((device for device in found.registered if device != META), "cpu")
+        first = next(path for path, part in submodules(found.value) if META in map(reader.device, _own_tensors(part)))
         return Oddity(
-            f"{names} still on meta: load the weights", copy=f"{found.name}.load_state_dict(weights, assign=True)"
+            f"{names} still on meta: load the weights",
+            clue=Clue("meta_not_materialized", found.name + first, META, home),
+            copy=f"{found.name}.load_state_dict(weights, assign=True)",
         )
     # A number without dimensions, such as the count of an AveragedModel, may meet tensors of any device.
     devices = Counter(reader.device(tensor) for tensor in found.inside.registered if reader.facts(tensor).shape != ())
@@ -80,7 +84,8 @@ def _of_split(found: Many, reader: FactReader) -> Oddity | None:
     target = most if most != stray else next(device for device in devices if device != stray)
     names = _names(found.value, lambda tensor: reader.device(tensor) == stray)
     code = f"{found.name}.to({target!r})"
-    return Oddity(f"{names} on {stray}, the rest on {target}: {code}", code)
+    clue = Clue("model_not_moved", found.name, stray, target)
+    return Oddity(f"{names} on {stray}, the rest on {target}: {code}", code, clue=clue)
 
 
 def _of_loose(found: Many, reader: FactReader) -> Oddity | None:
@@ -100,13 +105,25 @@ def _of_loose(found: Many, reader: FactReader) -> Oddity | None:
         f"{where}{more} on {stray.device}, which .to() does not move: {_REMEDIES[stray.kind]}",
         "\n".join(filter(None, (_moved(found.name + path, one, home) for path, one in strays))),
         f"in the class: {_REMEDIES[stray.kind]}, or the next model has it again",
+        clue=Clue(
+            _CAUSES[stray.kind], found.name + path + stray.path, stray.device, home, found.name + path, stray.path[1:]
+        ),
     )
 
 
 _REMEDIES = {
     "tensor": "register_buffer",
     "container": "a ModuleList, ModuleDict or buffers",
+    "modules": "a ModuleList, ModuleDict or buffers",
     "object": "make it a Module with buffers",
+}
+
+
+_CAUSES = {
+    "tensor": "plain_tensor_attribute",
+    "container": "plain_tensor_attribute",
+    "modules": "module_in_plain_container",
+    "object": "plain_tensor_attribute",
 }
 
 
@@ -158,12 +175,20 @@ def _strays_of(module: Any, home: str, reader: FactReader) -> Iterator[_Stray]:
         if placement.is_tensor(value) or is_container(value) or placement.is_module(value):
             device = _device_elsewhere(value, home, reader)
             if device and reads_unmoved(module, name):
-                yield _Stray(member.path, device, "tensor" if placement.is_tensor(value) else "container", value)
+                yield _Stray(member.path, device, _sort_of(value), value)
         elif attributes(value) and home_of(value) not in placement.NO_TENSORS:
             for inner in placement.members(value):
                 device = _device_elsewhere(inner.value, home, reader) if placement.is_tensor(inner.value) else ""
                 if device and (reads_unmoved(module, name, inner.path[1:]) or reads_unmoved(value, inner.path[1:])):
                     yield _Stray(member.path + inner.path, device, "object", inner.value)
+
+
+def _sort_of(value: Any) -> str:
+    if placement.is_tensor(value):
+        return "tensor"
+    kind = type(value)
+    items = list(dict.values(value)) if kind is dict else list(value) if kind is list or kind is tuple else []
+    return "modules" if any(map(placement.is_module, items)) else "container"
 
 
 def _device_elsewhere(value: Any, home: str, reader: FactReader) -> str:
@@ -199,12 +224,29 @@ def _of_state(found: Many, reader: FactReader, name_of: Callable[[Any], str]) ->
             continue
         device, wanted = reader.device(one.value), reader.device(one.key)
         if device != wanted and reader.facts(one.value).shape != ():
-            whose = name_of(one.key) or "its parameter"
-            words = f"{one.attribute} on {device}, {whose} on {wanted}: load or make the state after the move"
+            whose = name_of(one.key)
+            meets = f"{whose or 'its parameter'} on {wanted}"
+            words = f"{one.attribute} on {device}, {meets}: load or make the state after the move"
             # Loading moves each state to its parameter (torch/optim/optimizer.py, load_state_dict).
             code = f"{found.name}.load_state_dict({found.name}.state_dict())"
-            return Oddity(words, code)
+            return Oddity(
+                words,
+                code,
+                clue=Clue(
+                    "optimizer_state",
+                    f"{found.name}.{one.attribute}",
+                    device,
+                    wanted,
+                    found.name,
+                    one.attribute,
+                    whose.partition(".")[0].partition("[")[0],
+                ),
+            )
     return None
+
+
+def _own_tensors(module: Any) -> Iterator[Any]:
+    return (member.value for member in placement.members(module) if member.via in ("parameter", "buffer"))
 
 
 def _names(module: Any, is_meant: Any) -> str:

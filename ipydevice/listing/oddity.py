@@ -9,12 +9,26 @@ from ipydevice.diagnosis import Fix
 
 
 @dataclass(frozen=True, slots=True)
+class Clue:
+    """What finding the source of an oddity in the cells takes; strings only."""
+
+    cause: str  # as in the taxonomy of `ipydevice.diagnose`: "plain_tensor_attribute"
+    path: str  # the stray as reached from the workspace: "net[1].pe"
+    device: str  # where it is
+    target: str  # where it should be
+    owner: str = ""  # what keeps it: "net[1]"
+    attribute: str = ""  # its name there: "pe"
+    beside: str = ""  # another name of the workspace that it depends on: the model of an optimizer
+
+
+@dataclass(frozen=True, slots=True)
 class Oddity:
     """What is odd about an object, in a few words with the remedy."""
 
     words: str
     code: str = ""  # mends the objects as they are now; empty where only an edit of the program can
     note: str = ""  # what the code does not do, or costs
+    clue: Clue | None = None  # where an edit of the cells may mend it for good
     copy: str = ""  # where code alone cannot: what to write, with names that the user has to fill in
 
 

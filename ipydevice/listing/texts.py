@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ipydevice.listing import calls
-from ipydevice.listing.oddity import Oddity
+from ipydevice.listing.oddity import Clue, Oddity
 from ipydevice.listing.survey import Many, Survey
 from ipydevice.placement import FactReader
 from ipydevice.placement.kinds import attributes
@@ -53,7 +53,8 @@ def _alone_on_second_card(trees: Sequence[ast.Module], names: dict[str, Survey])
             move = f"{name}.to({home!r})"
             alone = names[name]
             code = f"{name} = {move}" if not isinstance(alone, Many) else move if alone.kind == "module" else ""
-            yield name, Oddity(f"alone on {device} by a literal, the rest on {home}", code)
+            clue = Clue("hardcoded_device", name, device, home)
+            yield name, Oddity(f"alone on {device} by a literal, the rest on {home}", code, clue=clue)
 
 
 def _not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterator[tuple[str, Oddity]]:
@@ -69,7 +70,8 @@ def _not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterat
             if set(found.devices) == {"cpu"} and attributes(found.value).get("pin_memory") is False:
                 size = found.bytes // 2**20
                 words = f"feeds {accelerators[0]} from {size:,} MiB of unpinned host memory: pin_memory=True"
-                yield name, Oddity(words, f"{name}.pin_memory = True")
+                clue = Clue("unpinned_loader", name, "cpu", accelerators[0])
+                yield name, Oddity(words, f"{name}.pin_memory = True", clue=clue)
                 names = {other: one for other, one in names.items() if other != name}
 
 

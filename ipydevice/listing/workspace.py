@@ -8,7 +8,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.listing import odd, texts
-from ipydevice.listing.oddity import Oddity
+from ipydevice.listing.oddity import Clue, Oddity
 from ipydevice.listing.survey import Many, Survey
 from ipydevice.placement import FactReader
 from ipydevice.placement.kinds import attributes
@@ -71,7 +71,9 @@ def _stale_optimizers(everything: Sequence[Survey], reader: FactReader) -> Itera
             if trainable == wanted:
                 words = f"its parameters are no longer those of {name}: make it again after {name}"
                 code = f"{found.name} = type({found.name})({name}.parameters(), **{found.name}.defaults)"
-                yield found.name, Oddity(words, code, "its state starts anew, and groups of their own are one group")
+                note = "its state starts anew, and groups of their own are one group"
+                clue = Clue("stale_optimizer", found.name, found.device, found.device, beside=name)
+                yield found.name, Oddity(words, code, note, clue)
                 break
 
 
