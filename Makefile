@@ -19,12 +19,13 @@ IN_LAB40 := $(addprefix tests/browser/test_,$(addsuffix .py,panel table whole_er
 # What `make test` leaves to `make test-all`.
 QUICK := not slow and not second_environment
 
-.PHONY: help demo lab test test-all bench lint chromium clean
+.PHONY: help demo lab notebooks test test-all bench lint chromium clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo      install, run the quickstart in a real kernel, print what a person would see"
 	@echo "make lab       the same notebook, live in JupyterLab"
+	@echo "make notebooks run the tutorials in real kernels, and store what they show"
 	@echo "make test      lint, types and tests, under ten minutes"
 	@echo "make test-all  also the slow tests, the oldest supported versions, and JupyterLab 4.0"
 	@echo "make bench     speed, as ratios within one run"
@@ -75,6 +76,10 @@ demo: $(VENV)/.lab
 
 lab: $(VENV)/.lab
 	@$(BIN)/jupyter lab notebooks/quickstart.ipynb
+
+# The texts that the tests compare too: read the difference before committing it.
+notebooks: $(VENV)/.dev
+	@IPYDEVICE_REGEN=1 $(BIN)/python -m pytest -q tests/test_tutorials.py
 
 chromium:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
