@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from ipydevice.diagnose import bindings
@@ -46,6 +46,29 @@ class Names:
     def scopes(self) -> list[Scope]:
         found: list[Scope] = [self.tree]
         return found + [node for node in self.nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+    @cached_property
+    def nodes_of(self) -> dict[Scope, list[ast.AST]]:
+        """The nodes that each scope runs itself: not those of functions and classes inside."""
+        return {scope: list(bindings.own_nodes(scope)) for scope in self.scopes}
+
+    def in_scopes(self) -> Iterator[tuple[Scope, ast.AST]]:
+        """Every node, with the scope that runs it."""
+        for scope, nodes in self.nodes_of.items():
+            for node in nodes:
+                yield scope, node
+
+    def in_methods(self, wanted: Callable[[str], bool]) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef, ast.AST]]:
+        """Every node that the modules' methods of the wanted names run, with its class and its method."""
+        for cls in self.modules:
+            for method in self.methods(cls):
+                if wanted(method.name):
+                    for node in self.nodes_of[method]:
+                        yield cls, method, node
+
+    def calls_of(self, *names: str) -> Iterator[ast.Call]:
+        """The calls of what these dotted names import."""
+        yield from (call for call in self.calls if self.full(call.func) in names)
 
     @cached_property
     def _imported(self) -> dict[str, str]:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ipydevice.lint.rule import RULES
-from ipydevice.lint.rules import datasets, modules, processes, tensors
+from ipydevice.lint.rules import datasets, fresh, modules, optimizers, processes, tensors
 
-__all__ = ["RULES", "datasets", "modules", "processes", "tensors"]
+__all__ = ["RULES", "datasets", "fresh", "modules", "optimizers", "processes", "tensors"]

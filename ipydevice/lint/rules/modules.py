@@ -1,171 +1,15 @@
-"""Classes of nn.Module, and what is done with their instances."""
+"""What classes of nn.Module keep, and what is asked of their instances."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from ipydevice.diagnose import bindings
 from ipydevice.fixes.edits import Draft
 from ipydevice.lint.names import Names, Scope
 from ipydevice.lint.rule import Change, Problem, rule
-
-_MOVES = ("to", "cuda", "cpu", "xpu", "to_empty")
-_STATE = re.compile(r"init.*(hidden|state|memory|carry)|(hidden|state).*init|zero_state|initial_state", re.IGNORECASE)
-_SHAPED = ("shape", "size", "dtype", "device", "dim", "ndim", "numel", "new_zeros")
-
-
-@rule(
-    "IPD003",
-    "optimizer-before-move",
-    "An optimizer built before the model moves keeps what it has made of the parameters (state, flattened copies) "
-    "where they were; PyTorch's documentation asks for the move first.",
-)
-def optimizer_before_move(names: Names) -> Iterator[Problem]:
-    for scope in names.scopes:
-        own = [node for node in bindings.own_nodes(scope) if isinstance(node, (ast.Assign, ast.Expr))]
-        built: dict[str, ast.Call] = {}
-        for statement in own:
-            call = statement.value
-            if isinstance(call, ast.Call) and names.called(call).startswith("torch.optim."):
-                for model in _models(call):
-                    built.setdefault(model, call)
-                continue
-            moved = _moved(statement)
-            if moved in built and not _rebuilt(own, statement, moved):
-                yield Problem(
-                    built.pop(moved),
-                    f"optimizer built before `{names.source.segment(statement)}`; move {moved} first",
-                )
-            for name in _assigned(statement):
-                built.pop(name, None)
-
-
-def _models(call: ast.Call) -> Iterator[str]:
-    """``model`` in ``Adam(model.parameters())``; lists of groups too."""
-    for node in ast.walk(call):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parameters":
-            yield (
-                ast.unparse(node.func.value).partition(".")[0]
-                if "." not in ast.unparse(node.func.value)
-                else ast.unparse(node.func.value)
-            )
-
-
-def _moved(statement: ast.Assign | ast.Expr) -> str:
-    """``model`` in ``model.to(device)`` and ``model = model.cuda()``; "" for another statement."""
-    call = statement.value
-    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES):
-        return ""
-    if (
-        call.func.attr == "to"
-        and call.args
-        and re.search(r"float|half|dtype|double|channels", ast.unparse(call.args[0]))
-    ):
-        return ""
-    if call.func.attr == "to" and not call.args and not any(k.arg == "device" for k in call.keywords):
-        return ""
-    if call.func.attr == "cpu":
-        return ""  # moved home to be saved
-    name = ast.unparse(call.func.value)
-    if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) != name:
-        return ""
-    return name
-
-
-def _assigned(statement: ast.Assign | ast.Expr) -> list[str]:
-    if not isinstance(statement, ast.Assign) or _moved(statement):
-        return []
-    return [ast.unparse(target) for target in statement.targets]
-
-
-def _rebuilt(own: list[ast.Assign | ast.Expr], after: ast.stmt, model: str) -> bool:
-    """Whether another optimizer of this model is built below the move."""
-    return any(
-        statement.lineno > after.lineno
-        and isinstance(statement.value, ast.Call)
-        and model in list(_models(statement.value))
-        for statement in own
-    )
-
-
-@rule(
-    "IPD004",
-    "tensor-made-in-forward",
-    "A factory without device= makes its tensor on the host (or the default device) on every call, whatever the "
-    "device of the model and its input.",
-)
-def made_in_forward(names: Names) -> Iterator[Problem]:
-    for cls in names.modules:
-        for method in names.methods(cls):
-            if method.name != "forward" and not method.name.startswith("forward_"):
-                continue
-            for node in _own_calls(names, method):
-                if names.is_fresh(node) and not _placed_later(names, method, node):
-                    shown = names.source.segment(node.func)
-                    yield Problem(
-                        node, f"`{shown}(...)` in {method.name}() has no device=", _on_input(names, method, node)
-                    )
-
-
-def _own_calls(names: Names, function: ast.FunctionDef) -> list[ast.Call]:
-    return [node for node in bindings.own_nodes(function) if isinstance(node, ast.Call)]
-
-
-def _placed_later(names: Names, scope: Scope, node: ast.Call) -> bool:
-    """Whether the new tensor is moved, is an index, or never meets others."""
-    child: ast.AST = node
-    for up in names.source.ancestors(node):
-        if isinstance(up, ast.Attribute) and up.value is child and up.attr in _HARMLESS:
-            return True
-        if isinstance(up, ast.Subscript) and up.slice is child:
-            return True  # the host's indices are taken everywhere
-        if isinstance(up, ast.Call) and child in up.args and names.full(up.func).startswith("torch.") is False:
-            return not isinstance(up.func, ast.Attribute)  # handed to a function of the user's: it may move it
-        if isinstance(up, ast.stmt):
-            break
-        child = up
-    statement = names.source.statement(node)
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-        return isinstance(statement, (ast.Return, ast.AugAssign, ast.Assign)) is False
-    name = statement.targets[0].id
-    return any(
-        (isinstance(use, ast.Attribute) and use.attr in _HARMLESS and getattr(use.value, "id", "") == name)
-        or (isinstance(use, ast.Subscript) and name in _names_in(use.slice))
-        or (isinstance(use, ast.Call) and name in [getattr(arg, "id", "") for arg in use.args] and _is_own(use))
-        for use in ast.walk(scope)
-    )
-
-
-_HARMLESS = ("to", "cuda", "cpu", "type_as", "xpu", "tolist", "item", "numpy", "shape", "size", "numel", "storage")
-
-
-def _is_own(call: ast.Call) -> bool:
-    """A call that may move its argument: of a function of the user's."""
-    return isinstance(call.func, ast.Name)
-
-
-def _names_in(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-
-
-def _on_input(names: Names, method: ast.FunctionDef, node: ast.Call) -> Change | None:
-    """``device=x.device``, of the first input that is surely a tensor and still the one given."""
-    for name in bindings.parameters(method)[1:]:
-        if any(binding.line <= node.lineno for binding in bindings.of_name(method, name)):
-            continue
-        uses = [u for u in ast.walk(method) if isinstance(u, ast.Attribute) and getattr(u.value, "id", "") == name]
-        if any(use.attr in _SHAPED for use in uses):
-            return _with_device(node, f"{name}.device")
-    return None
-
-
-def _with_device(node: ast.Call, device: str) -> Change:
-    def change(draft: Draft) -> object:
-        return draft.keyword(node, "device", device)
-
-    return change
+from ipydevice.lint.uses import HARMLESS, MOVES, is_own_function
 
 
 @rule(
@@ -174,31 +18,28 @@ def _with_device(node: ast.Call, device: str) -> Change:
     "Only parameters and buffers follow the module when it is moved; a tensor kept as a plain attribute stays behind.",
 )
 def plain_attribute(names: Names) -> Iterator[Problem]:
-    for cls in names.modules:
-        if _moves_itself(names, cls):
-            continue
-        for method in names.methods(cls):
-            if method.name != "__init__":
-                continue
-            for node in bindings.own_nodes(method):
-                match node:
-                    case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
-                        fresh = value if isinstance(value, ast.Call) and names.is_fresh(value) else None
-                        if fresh is not None and _met_in_forward(names, cls, name) and not _set_again(names, cls, name):
-                            yield Problem(
-                                node,
-                                f"self.{name} is a plain tensor: it stays behind when the module moves",
-                                _registered(names, node, name),
-                            )
+    for cls, _, node, name in _set_in_init(names):
+        fresh = isinstance(node.value, ast.Call) and names.is_fresh(node.value)
+        if fresh and _met_in_forward(names, cls, name) and len(bindings.of_attribute(cls, name)) == 1:
+            yield Problem(
+                node,
+                f"self.{name} is a plain tensor: it stays behind when the module moves",
+                _registered(names, node, name),
+            )
+
+
+def _set_in_init(names: Names) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef, ast.Assign, str]]:
+    """``self.name = ...`` in the __init__ of modules that leave moving to nn.Module."""
+    for cls, method, node in names.in_methods("__init__".__eq__):
+        match node:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)]) if not _moves_itself(
+                names, cls
+            ):
+                yield cls, method, node, name
 
 
 def _moves_itself(names: Names, cls: ast.ClassDef) -> bool:
     return any(method.name in ("_apply", "to", "cuda") for method in names.methods(cls))
-
-
-def _set_again(names: Names, cls: ast.ClassDef, name: str) -> bool:
-    found = bindings.of_attribute(cls, name)
-    return len(found) > 1
 
 
 def _met_in_forward(names: Names, cls: ast.ClassDef, name: str) -> bool:
@@ -210,9 +51,9 @@ def _met_in_forward(names: Names, cls: ast.ClassDef, name: str) -> bool:
         for node in ast.walk(method):
             if isinstance(node, ast.Attribute) and node.attr == name and getattr(node.value, "id", "") == "self":
                 up = names.source.parent(node)
-                if isinstance(up, ast.Attribute) and up.attr in _HARMLESS:
+                if isinstance(up, ast.Attribute) and up.attr in HARMLESS:
                     return False
-                if isinstance(up, ast.Call) and _is_own(up):
+                if isinstance(up, ast.Call) and is_own_function(up):
                     return False
                 used = used or method.name.startswith("forward")
     return used
@@ -235,23 +76,15 @@ def _registered(names: Names, node: ast.Assign, name: str) -> Change | None:
     ".to(), parameters() and state_dict() see modules in nn.ModuleList and nn.ModuleDict, not those in a list or dict.",
 )
 def plain_container(names: Names) -> Iterator[Problem]:
-    for cls in names.modules:
-        if _moves_itself(names, cls):
-            continue
-        for method in names.methods(cls):
-            if method.name != "__init__":
-                continue
-            for node in bindings.own_nodes(method):
-                match node:
-                    case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
-                        kind = _container_of_modules(names, value) or _filled(names, method, name, value)
-                        if kind and not _known_elsewhere(names, cls, name, node):
-                            yield Problem(
-                                node,
-                                f"self.{name} is a plain {'dict' if kind == 'ModuleDict' else 'list'} of modules: "
-                                f"use nn.{kind}",
-                                _wrapped(names, value, kind) if _container_of_modules(names, value) else None,
-                            )
+    for cls, method, node, name in _set_in_init(names):
+        whole = _container_of_modules(names, node.value)
+        kind = whole or _filled(names, method, name, node.value)
+        if kind and not _known_elsewhere(names, cls, name, node):
+            yield Problem(
+                node,
+                f"self.{name} is a plain {'dict' if kind == 'ModuleDict' else 'list'} of modules: use nn.{kind}",
+                _wrapped(names, node.value, kind) if whole else None,
+            )
 
 
 def _container_of_modules(names: Names, value: ast.expr) -> str:
@@ -271,7 +104,7 @@ def _filled(names: Names, method: ast.FunctionDef, name: str, value: ast.expr) -
     """An empty list of the object's that is filled with modules by append."""
     if not (isinstance(value, ast.List) and not value.elts):
         return ""
-    for call in _own_calls(names, method):
+    for call in bindings.own_nodes(method):
         match call:
             case ast.Call(
                 func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="self"), attr=target), attr="append"),
@@ -315,25 +148,6 @@ def _wrapped(names: Names, value: ast.expr, kind: str) -> Change | None:
         return draft.wrap(value, f"{written}(", ")")
 
     return change
-
-
-@rule(
-    "IPD009",
-    "hidden-state-on-host",
-    "A hidden state made without device= is on the host; the cell it is given to is where the model is.",
-)
-def hidden_state(names: Names) -> Iterator[Problem]:
-    for cls in names.modules:
-        for method in names.methods(cls):
-            if not _STATE.search(method.name):
-                continue
-            for node in _own_calls(names, method):
-                if names.is_fresh(node) and not _placed_later(names, method, node):
-                    yield Problem(
-                        node,
-                        f"`{names.source.segment(node.func)}(...)` in {method.name}() has no device=",
-                        _with_device(node, "next(self.parameters()).device"),
-                    )
 
 
 @rule(
@@ -392,7 +206,7 @@ def _innermost(value: ast.expr | None) -> ast.expr | None:
     while (
         isinstance(value, ast.Call)
         and isinstance(value.func, ast.Attribute)
-        and value.func.attr in (*_MOVES, "eval", "train", "half", "float")
+        and value.func.attr in (*MOVES, "eval", "train", "half", "float")
     ):
         if not isinstance(value.func.value, ast.Call):
             break

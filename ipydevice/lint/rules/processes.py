@@ -23,9 +23,8 @@ _USES = re.compile(
     opt_in=True,
 )
 def data_parallel(names: Names) -> Iterator[Problem]:
-    for call in names.calls:
-        if names.full(call.func) in ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel"):
-            yield Problem(call, "nn.DataParallel: DistributedDataParallel is faster and has fewer traps")
+    for call in names.calls_of("torch.nn.DataParallel", "torch.nn.parallel.DataParallel"):
+        yield Problem(call, "nn.DataParallel: DistributedDataParallel is faster and has fewer traps")
 
 
 @rule(
@@ -37,13 +36,8 @@ def ddp_without_device(names: Names) -> Iterator[Problem]:
     text = names.source.text
     if "set_device" in text or "device_id" in text or "CUDA_VISIBLE_DEVICES" in text or "nccl" not in text:
         return
-    for call in names.calls:
-        full = names.full(call.func)
-        if (
-            full in (_DDP, "torch.nn.parallel.distributed.DistributedDataParallel")
-            and keyword(call, "device_ids") is None
-            and len(call.args) < 2
-        ):
+    for call in names.calls_of(_DDP, "torch.nn.parallel.distributed.DistributedDataParallel"):
+        if keyword(call, "device_ids") is None and len(call.args) < 2:
             yield Problem(
                 call, "DistributedDataParallel, and no process chooses its card: torch.cuda.set_device(local_rank)"
             )

@@ -60,14 +60,9 @@ def _is_indexed(call: ast.Call, literal: ast.expr) -> bool:
     "torch.load puts tensors where they were when they were saved: on a card that may not be here, or is full.",
 )
 def load_without_map(names: Names) -> Iterator[Problem]:
-    for call in names.calls:
-        if (
-            names.full(call.func) != "torch.load"
-            or len(call.args) > 1
-            or any(k.arg in ("map_location", None) for k in call.keywords)
-        ):
-            continue
-        yield Problem(call, "torch.load(...) without map_location", _mapped(names, call))
+    for call in names.calls_of("torch.load"):
+        if len(call.args) < 2 and not any(k.arg in ("map_location", None) for k in call.keywords):
+            yield Problem(call, "torch.load(...) without map_location", _mapped(names, call))
 
 
 def _mapped(names: Names, call: ast.Call) -> Change | None:
@@ -85,16 +80,15 @@ def _mapped(names: Names, call: ast.Call) -> Change | None:
 
 @rule("IPD007", "moved-copy-thrown-away", "Tensor.to() and .cuda() return a new tensor; the old one stays where it is.")
 def thrown_away(names: Names) -> Iterator[Problem]:
-    for scope in names.scopes:
-        for node in bindings.own_nodes(scope):
-            match node:
-                case ast.Expr(
-                    value=ast.Call(func=ast.Attribute(value=ast.Name(id=name) as moved, attr="to" | "cuda" | "cpu"))
-                ) if names.is_tensor(moved, scope) or _from_loader(scope, name, node):
-                    yield Problem(node, f"the moved copy of {name} is thrown away", _kept(names, node, name))
+    for scope, node in names.in_scopes():
+        match node:
+            case ast.Expr(
+                value=ast.Call(func=ast.Attribute(value=ast.Name(id=name) as moved, attr="to" | "cuda" | "cpu"))
+            ) if names.is_tensor(moved, scope) or _from_loader(scope, name):
+                yield Problem(node, f"the moved copy of {name} is thrown away", _kept(names, node, name))
 
 
-def _from_loader(scope: Scope, name: str, node: ast.stmt) -> bool:
+def _from_loader(scope: Scope, name: str) -> bool:
     """A name that a loop over a loader binds as one of several: a tensor."""
     found = bindings.of_name(scope, name)
     return bool(found) and all(
@@ -120,15 +114,13 @@ def _kept(names: Names, node: ast.Expr, name: str) -> Change | None:
 
 @rule("IPD014", "numpy-of-an-accelerator", "NumPy reads host memory only: a tensor on an accelerator is moved first.")
 def numpy_of_card(names: Names) -> Iterator[Problem]:
-    for scope in names.scopes:
-        for node in bindings.own_nodes(scope):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy"):
-                continue
-            if node.args or not _on_card(names, node.func.value, scope, node.lineno):
-                continue
-            yield Problem(
-                node, f"`{names.source.segment(node)}` is of a tensor on an accelerator", _home(node.func.value)
-            )
+    for scope, node in names.in_scopes():
+        match node:
+            case ast.Call(func=ast.Attribute(value=tensor, attr="numpy"), args=[]) if _on_card(
+                names, tensor, scope, node.lineno
+            ):
+                said = names.source.segment(node)
+                yield Problem(node, f"`{said}` is of a tensor on an accelerator", _home(tensor))
 
 
 def _on_card(names: Names, node: ast.expr, scope: Scope, line: int) -> bool:
@@ -167,24 +159,20 @@ def _home(node: ast.expr) -> Change:
     "A random generator works for one device; torch.Generator() is the host's, the numbers are wanted elsewhere.",
 )
 def generator(names: Names) -> Iterator[Problem]:
-    for scope in names.scopes:
-        for node in bindings.own_nodes(scope):
-            if not isinstance(node, ast.Call) or not names.full(node.func).startswith("torch."):
-                continue
-            given, device = keyword(node, "generator"), keyword(node, "device")
-            if not isinstance(given, ast.Name) or not (
-                isinstance(device, ast.Constant) and _ACCELERATED.match(str(device.value))
-            ):
-                continue
-            made = [b.value for b in (bindings.of_name(scope, given.id) or bindings.of_name(names.tree, given.id))]
-            if len(made) == 1 and names.called(_unseeded(made[0])) == "torch.Generator":
-                call = _unseeded(made[0])
-                if isinstance(call, ast.Call) and not call.args and not call.keywords:
-                    yield Problem(
-                        call,
-                        f"torch.Generator() is the host's, numbers are drawn on {ast.unparse(device)}",
-                        _device_of(call, repr(device.value)),
-                    )
+    for scope, node in names.in_scopes():
+        if not names.called(node).startswith("torch.") or not isinstance(node, ast.Call):
+            continue
+        given, device = keyword(node, "generator"), keyword(node, "device")
+        if not isinstance(given, ast.Name) or not isinstance(device, ast.Constant):
+            continue
+        made = bindings.of_name(scope, given.id) or bindings.of_name(names.tree, given.id)
+        call = _unseeded(made[0].value) if len(made) == 1 and _ACCELERATED.match(str(device.value)) else None
+        if isinstance(call, ast.Call) and names.called(call) == "torch.Generator" and not (call.args or call.keywords):
+            yield Problem(
+                call,
+                f"torch.Generator() is the host's, numbers are drawn on {ast.unparse(device)}",
+                _device_of(call, repr(device.value)),
+            )
 
 
 def _unseeded(node: ast.expr | None) -> ast.expr | None:
@@ -209,8 +197,8 @@ def _device_of(call: ast.Call, device: str) -> Change:
     "set_default_tensor_type moves every factory of every library in the process, and is deprecated; pass device=.",
 )
 def default_type(names: Names) -> Iterator[Problem]:
-    for call in names.calls:
-        if names.full(call.func) == "torch.set_default_tensor_type" and re.search(r"cuda|xpu", ast.unparse(call)):
+    for call in names.calls_of("torch.set_default_tensor_type"):
+        if re.search(r"cuda|xpu", ast.unparse(call)):
             yield Problem(
                 call, "set_default_tensor_type with an accelerator's type; torch.set_default_device is its successor"
             )
@@ -224,19 +212,38 @@ def default_type(names: Names) -> Iterator[Problem]:
 )
 def waits(names: Names) -> Iterator[Problem]:
     for loop in names.nodes:
-        if not isinstance(loop, (ast.For, ast.While)) or not any(
-            isinstance(node, ast.Attribute) and node.attr == "backward" for node in ast.walk(loop)
-        ):
+        if not isinstance(loop, (ast.For, ast.While)):
             continue
+        losses = set(_losses(loop))
         inner = [node for node in ast.walk(loop) if isinstance(node, (ast.For, ast.While)) and node is not loop]
-        if any(isinstance(node, ast.Attribute) and node.attr == "backward" for one in inner for node in ast.walk(one)):
-            continue
+        if not losses or any(True for one in inner for _ in _losses(one)):
+            continue  # no training step, or the steps are those of a loop inside
         for node in ast.walk(loop):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr == "item"
-                and not node.args
-                and not any(isinstance(up, ast.If) for up in names.source.ancestors(node))
-            ):
+            if isinstance(node, ast.Call) and _waits(node, losses) and not _is_now_and_then(names, node):
                 yield Problem(node, f"`{names.source.segment(node)}` waits for the accelerator on every turn")
+
+
+def _losses(loop: ast.AST) -> Iterator[str]:
+    """What ``backward`` is called on."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Attribute) and node.attr == "backward":
+            yield ast.unparse(node.value)
+
+
+def _waits(call: ast.Call, losses: set[str]) -> bool:
+    match call:
+        case ast.Call(func=ast.Attribute(attr="item" | "tolist"), args=[]):
+            return True
+        case ast.Call(func=ast.Attribute(value=value, attr="cpu"), args=[]):
+            return ast.unparse(value).removesuffix(".detach()") in losses
+        case ast.Call(func=ast.Name(id="print"), args=args):
+            return any(ast.unparse(arg) in losses for arg in args) or any(
+                isinstance(part, ast.FormattedValue) and ast.unparse(part.value) in losses
+                for arg in args
+                for part in ast.walk(arg)
+            )
+    return False
+
+
+def _is_now_and_then(names: Names, node: ast.AST) -> bool:
+    return any(isinstance(up, ast.If) for up in names.source.ancestors(node))
