@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--html", action="store_true", help="a page for a browser")
     form.add_argument("--json", action="store_true", help="a list of diagnoses, with the keys of Diagnosis.to_dict()")
-    parser.add_argument("--list", action="store_true", help="what can be recognised: id, family, meaning")
+    parser.add_argument("--list", action="store_true", help="what can be recognised: meaning, usual cause, remedy")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -110,14 +110,10 @@ def _nothing(name: str, printed: list[PastedError]) -> str:
 
 
 def _print_catalogue(as_json: bool) -> int:
-    from ipydevice.messages import catalogue
+    from ipydevice.cli import quick_table
 
-    entries = catalogue()
     if as_json:
-        print(json.dumps([{"id": e.id, "family": e.family, "kind": e.kind, "versions": e.versions,
-                           "library": e.library, "meaning": e.meaning} for e in entries], indent=1))  # fmt: skip
-        return 0
-    wide = max(len(entry.family) for entry in entries)
-    for entry in entries:
-        print(f"{entry.id:<6} {entry.family:<{wide}}  {entry.meaning}")
+        print(json.dumps(quick_table.as_data(), indent=1))
+    else:
+        print(quick_table.as_text())
     return 0

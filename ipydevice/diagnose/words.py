@@ -103,5 +103,7 @@ HABITS: dict[str, str] = {
     "cuda_in_dataset": "Datasets give host tensors; the loop moves them.",
     "dp_replica_state": "Register tensors as buffers, so that replicas get their own.",
     "meta_not_materialized": "Load every part of a model that was made on meta.",
+    "ddp_wrong_device": "First line of every process: torch.cuda.set_device(local_rank).",
+    "traced_constant": "Make constants on an input's device; trace on the device where it will run.",
     "no_accelerator": 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")',
 }

@@ -92,6 +92,25 @@ def entries() -> tuple[Entry, ...]:
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Usual:
+    """What is behind the messages of a family, mostly: a row of ``usual.tsv``."""
+
+    family: str
+    cause: str  # a class of `diagnose.words`
+    usual: str  # in words
+    quick: str  # the message that stands for it in the quick table of the README; "" where it is too rare
+
+
+@cache
+def usual() -> dict[str, Usual]:
+    """By family; wordings of other libraries have none."""
+    raw = pkgutil.get_data("ipydevice.messages", "usual.tsv")
+    assert raw is not None, "usual.tsv belongs to the package"
+    rows = [line.split("\t") for line in raw.decode().splitlines()[1:]]
+    return {family: Usual(family, cause, words, quick) for family, cause, words, quick in rows}
+
+
 @cache
 def _by_precision() -> tuple[Entry, ...]:
     """Templates with more literal text first; of equal ones those that ask for more."""

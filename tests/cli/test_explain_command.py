@@ -79,8 +79,20 @@ def test_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert main(["explain", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == [entry.id for entry in catalogue()]
-    assert all(entry.meaning in line for entry, line in zip(catalogue(), lines, strict=True))
+    assert lines[0] == "common_check"
+    assert lines[1].startswith("  mostly  ") and lines[2].startswith("  do      ")
+    listed = [line.split()[0] for line in lines if line.startswith("  PT") or line.startswith("  LB")]
+    assert sorted(listed) == sorted(entry.id for entry in catalogue())
+    flat = " ".join(" ".join(lines).split())
+    assert all(entry.meaning in flat for entry in catalogue())
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_catalogue_as_data(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--list", "--json"]) == 0
+    rows = {row["id"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["PT090"]["usual_cause"].startswith("a tensor on the card goes to NumPy")
+    assert rows["PT090"]["what_to_do"]
 
 
 def test_no_device_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +125,7 @@ def test_through_a_pipe_that_closes() -> None:
         cwd=ROOT,
         check=False,
     )
-    assert run.stdout.startswith("PT001")
+    assert run.stdout == "common_check\n"
     assert "Traceback" not in run.stderr
 
 
