@@ -149,7 +149,15 @@ class DeviceMagics(Magics):
     def devicefix(self, line: str) -> None:
         """Show the last device error again, or one of its fixes.
 
-        Examples: `%devicefix`, `%devicefix 1`, `%devicefix 2 --apply`, `%devicefix --report`, `%devicefix --forget`.
+        Examples::
+
+            %devicefix
+            %devicefix 1
+            %devicefix 1 --apply
+            %devicefix --report
+            %devicefix --forget
+
+        `%devicefix 1` prints the fix and puts it into the next cell; `--apply` is for fixes that edit `.py` files.
         """
         asked = parse_argstring(self.devicefix, line)
         if asked.forget:
