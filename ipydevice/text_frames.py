@@ -71,6 +71,8 @@ PYTEST_PLACE = re.compile(r"^(?P<file>[^\s:]+\.py):(?P<line>\d+): ?(?:in (?P<fun
 _PYTEST_LINE = re.compile(r"^> {3,}(?P<code>\S.*)$")
 
 _OLD_CELL = re.compile(r"<ipython-input-(\d+)-")
+# Files that kernels pretend to run: Colab's with n of In [n] where it says so, ipykernel's without.
+_OF_A_CELL = re.compile(r"[/\\](?:ipython-input-(?:(?P<cell>\d{1,6})-)?\w+|ipykernel_\d+[/\\]\d+)\.py$")
 _REACH = 60  # lines of one printed frame, at most
 
 
@@ -222,6 +224,9 @@ def _frame(
     name = function or "<module>"
     if name.startswith("<cell line"):
         name = "<module>"
+    pretended = _OF_A_CELL.search(file) if cell is None else None
+    if pretended is not None:
+        cell, file = int(pretended["cell"]) if pretended["cell"] else None, "a cell"
     if cell is not None:
         file = f"In [{cell}]"
     return PastedFrame(file, line, name.strip(), source, cell, columns, around or ((line, source),) if line else ())

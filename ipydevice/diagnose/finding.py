@@ -8,6 +8,7 @@ strings (`ipydevice.diagnosis.Diagnosis`) and drops it.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Literal
@@ -115,6 +116,7 @@ class Finding:
     confidence: Confidence = "guess"
     evidence: list[str] = field(default_factory=list)
     told: Site | None = None  # the line that the explanation points at, where it is not the origin
+    read: Callable[[Site], str | None] | None = None  # of a text: the device of a place, as far as its code tells
     library: str | None = None  # set where no code of the user's can be right
 
     @property

@@ -42,6 +42,7 @@ def analyse(mismatch: Mismatch, frames: Sequence[PastedFrame], history: CellHist
     node, seen = _running(last, mismatch, reading)
     site = Site(last.source, locate.store_statement(last.source, node))
     found = Finding(mismatch=mismatch, failed=site, history=history, namespace=reading.namespace)
+    found.read = lambda place: reading.device(place.node, place)
     if mismatch.kind == "availability":
         found.cause = "no_accelerator"
         return found

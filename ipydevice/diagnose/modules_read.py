@@ -25,6 +25,8 @@ _CHAINED = _MOVES | frozenset("eval train half float bfloat16 double requires_gr
 _WEIGHTLESS = re.compile(
     r"Loss\d?d?$|^(Re|Leaky|G|Si|P)?LU\d?$|ReLU|Softmax|Sigmoid|Tanh|Dropout|Pool|Flatten|Identity|Upsample|Pad"
 )
+# Methods and classes of libraries that train a model, and leave it where they like.
+_TRAINS = re.compile(r"Trainer\b|\.(?:fit|train|validate|test|predict)$|\bprepare$")
 _PLAIN = (ast.List, ast.ListComp, ast.Dict, ast.DictComp, ast.Tuple)
 
 
@@ -158,6 +160,46 @@ class Modules:
                             return Step("attribute", Site(source, node), node.value)
         return None
 
+    def handed_over(self, site: Site) -> Step | None:
+        """The latest call before its use that a module is given to and that may move it: a trainer's, or of the texts'.
+
+        None where it is an attribute, moved afterwards, or given to nobody.
+        """
+        made = self.origin(site)
+        if made is None or not isinstance(site.node, ast.Name):
+            return None
+        name, texts = site.node.id, self.reading.texts
+        until = texts.index(site.source) if site.source in texts else len(texts)
+        found: ast.Call | None = None
+        where = site.source
+        for number, text in enumerate(texts[: until + 1]):
+            for call in ast.walk(text.tree):
+                if not isinstance(call, ast.Call) or text.function(call) is not None:
+                    continue
+                if number == until and call.lineno >= getattr(site.node, "lineno", 0):
+                    continue
+                handed = any(isinstance(given, ast.Name) and given.id == name for given in _given(call))
+                if handed and (_TRAINS.search(ast.unparse(call.func)) or self._moves_argument(call, name)):
+                    found, where = call, text
+        return Step("argument", Site(where, found), found) if found is not None else None
+
+    def _moves_argument(self, call: ast.Call, name: str) -> bool:
+        """Whether a function of the texts moves the argument of that name."""
+        for source in self.reading.texts:
+            for function in ast.walk(source.tree):
+                if not isinstance(function, ast.FunctionDef) or function.name != getattr(call.func, "id", ""):
+                    continue
+                for parameter in bindings.parameters(function):
+                    given = bindings.argument_for(call, function, parameter, False)
+                    if isinstance(given, ast.Name) and given.id == name:
+                        return any(
+                            isinstance(node, ast.Attribute)
+                            and node.attr in _MOVES
+                            and getattr(node.value, "id", "") == parameter
+                            for node in ast.walk(function)
+                        )
+        return False
+
     # Plain containers ----------------------------------------------------------------------
 
     def in_plain_container(self, site: Site) -> bool:
@@ -204,6 +246,11 @@ def _around(step: Step) -> Iterator[ast.AST]:
         if isinstance(up, ast.stmt):
             return
         yield up
+
+
+def _given(call: ast.Call) -> Iterator[ast.expr]:
+    yield from call.args
+    yield from (keyword.value for keyword in call.keywords)
 
 
 def _names(node: ast.expr, step: Step) -> list[str]:

@@ -320,15 +320,15 @@ class Reading:
             # Without an order of checks the roles are those of the call's own arguments, self first.
             order = self.mismatch.arguments or tuple(sorted(roles, key=lambda name: name != "self"))
             method = isinstance(node.func, ast.Attribute) and not self.is_library(node.func)
-            if method and not self._is_method_of_op(node.func):
+            if isinstance(node.func, ast.Attribute) and method and not self._is_method_of_op(node.func):
                 return None  # of an object that is no tensor: what it hands on, and as what, is not shown
             position = int(role) + method if role.isdigit() else 0 if role == "receiver" else -1
             return roles.get(order[position]) if 0 <= position < len(order) and len(order) > 1 else None
         return roles.get({"target": "self", "value": "self", "index": "indices"}.get(role, role))
 
-    def _is_method_of_op(self, func: ast.expr) -> bool:
+    def _is_method_of_op(self, func: ast.Attribute) -> bool:
         op = (self.mismatch.op or "").strip("_")
-        return isinstance(func, ast.Attribute) and (not op or func.attr.strip("_") in op or op in func.attr)
+        return not op or func.attr.strip("_") in op or op in func.attr
 
     def cause(self, site: Site, kind: str, member: str) -> str | None:
         """Causes that the way the thing is made and kept tells alone."""
@@ -340,6 +340,8 @@ class Reading:
             attribute = site.node.attr if isinstance(site.node, ast.Attribute) else ""
             if attribute and self.modules.replaced_later(attribute) is not None:
                 return "module_added_after_move"
+            if self.modules.handed_over(site) is not None:
+                return "framework_moved_model"
             return "loss_weight" if member else "model_not_moved"
         node = site.node
         step = self.tracer.one_step(site) if isinstance(node, ast.Attribute) else None
@@ -352,7 +354,7 @@ class Reading:
 
     def chain(self, site: Site, device: str, kind: str) -> list[Step]:
         """The steps from the stray to where it is made; of a module where that is, not what it is made of."""
-        made = self.modules.origin(site) if kind == "module" else None
+        made = (self.modules.handed_over(site) or self.modules.origin(site)) if kind == "module" else None
         if made is not None:
             return [made]
         steps = self.tracer.trace(site, device)

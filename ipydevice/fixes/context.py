@@ -91,6 +91,14 @@ class Context:
         stray = self.stray
         return placement.device_of(live) != self.target and (stray is None or placement.device_of(live) == stray.device)
 
+    def is_stray(self, site: Site) -> bool:
+        """`strays_like` of the value at `site`; where nothing lives, by what the texts tell of it."""
+        live = self.value(site)
+        if live is not MISSING:
+            return self.strays_like(live)
+        read, stray = self.finding.read, self.stray
+        return read is not None and stray is not None and stray.device != self.target and read(site) == stray.device
+
     @cached_property
     def failed_statement(self) -> ast.stmt | None:
         failed = self.finding.failed

@@ -114,12 +114,22 @@ def _from_moves(work: Workspace, site: Site) -> Iterator[tuple[float, str]]:
                 if isinstance(code, ast.Constant) or not names:
                     continue
                 there = Site(source, call, site.frame)
+                if _is_printed(work, site, code):
+                    yield _BY_NAME[0], source.segment(code)
                 if not all(work.available(site, n) for n in names) or _differs(work, site, there, names):
                     continue
                 live = value(code, work.scope(site)) if not any(_gone(work, site, n) for n in names) else MISSING
                 if is_target(work, live) and isinstance(code, (ast.Name, ast.Attribute)):
                     local = all(work.is_local(site, n) for n in names)
                     yield (-2.0 if area in loops else -1.0 if local else 5.2) + rank / 10, source.segment(code)
+
+
+def _is_printed(work: Workspace, site: Site, code: ast.expr) -> bool:
+    """Is it a device's name that printed lines move to and do not bind? Then all of them know it."""
+    if work.finding.read is None or not isinstance(code, ast.Name) or not _DEVICE_LIKE.search(code.id):
+        return False
+    stored = (n.id for n in ast.walk(site.source.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return code.id not in stored and work.value(site, code.id) is MISSING and code.id not in work.globals_of(site)
 
 
 def _named_devices(node: ast.AST) -> Iterator[ast.expr]:

@@ -12,6 +12,7 @@ from ipydevice.diagnosis import Fix
 from ipydevice.fixes import propose
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
+from ipydevice.fixes.moves import where_passed
 
 _LISTS = (ast.List, ast.ListComp)
 _DICTS = (ast.Dict, ast.DictComp)
@@ -45,6 +46,21 @@ def _module_left_behind(ctx: Context) -> Iterator[Proposal]:
     device = ctx.device(site)
     if device is not None:
         yield Proposal(f"move {name or 'the module'} where it is made", [Draft(source).suffix(value, f".to({device})")])
+
+
+def _above_the_use(ctx: Context) -> Iterator[Proposal]:
+    """``model.to(device)`` above the statement that failed: whoever had the model may move it again."""
+    stray = ctx.stray
+    if stray is None or not isinstance(stray.site.node, ast.Name):
+        return
+    source, name = stray.site.source, stray.site.node.id
+    statement = source.statement(stray.site.node)
+    if statement is None or source.function(stray.site.node) is not None:
+        return
+    device = ctx.device(type(stray.site)(source, statement), avoid=[name])
+    if device is not None:
+        draft = Draft(source).before(statement, f"{name}.to({device})")
+        yield Proposal(f"move {name} before it is used", [draft], note="moves nothing when it is there already")
 
 
 def _target(step: Step) -> str:
@@ -100,6 +116,12 @@ def _plain_attribute(ctx: Context) -> Iterator[Proposal]:
     """``self.pe = torch.zeros(...)`` becomes a buffer, which follows the module."""
     step = next((step for step in ctx.chain if step.how == "attribute"), None)
     statement = step.site.node if step is not None else None
+    passed = [given for given in ctx.chain if given.how == "argument"]
+    if step is not None and passed and not _is_module(step):
+        moved = where_passed(ctx, passed[-1])
+        if moved is not None:
+            yield moved  # what builds the object, so that all it keeps is where it is used
+        return
     if step is None or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return
     target = statement.targets[0]
@@ -112,7 +134,14 @@ def _plain_attribute(ctx: Context) -> Iterator[Proposal]:
     )
 
 
+def _is_module(step: Step) -> bool:
+    """Whether the class that sets the attribute may be one of nn.Module's."""
+    cls = step.site.source.class_of(step.site.node)
+    return cls is None or bool(cls.bases)  # a class without bases is none for sure
+
+
 _OWN = {
+    "framework_moved_model": _above_the_use,
     "model_not_moved": _module_left_behind,
     "module_in_plain_container": _plain_container,
     "plain_tensor_attribute": _plain_attribute,

@@ -154,8 +154,7 @@ def _assigned(ctx: Context, source: Source, statement: ast.Expr, target: str) ->
             assert isinstance(other.value, ast.Call)
             assert isinstance(other.value.func, ast.Attribute)
             value = other.value.func.value
-            live = ctx.value(Site(source, value, _frame_of(ctx, source)))
-            if isinstance(value, ast.Name) and ctx.strays_like(live):
+            if isinstance(value, ast.Name) and ctx.is_stray(Site(source, value, _frame_of(ctx, source))):
                 draft.replace_statement(other, f"{value.id} = {draft.segment(other.value)}")
                 title = "keep the results of the moves"
     return Proposal(title, [draft])

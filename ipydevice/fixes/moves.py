@@ -202,7 +202,8 @@ def _assigned(
         moved = []
         for element, part in zip(target.elts, value.elts, strict=True):
             live = target_value(ctx, site, element)
-            if site.source.segment(element) in wrong or (live is not MISSING and ctx.strays_like(live)):
+            stray = ctx.strays_like(live) if live is not MISSING else ctx.is_stray(Site(site.source, part, site.frame))
+            if site.source.segment(element) in wrong or stray:
                 if not _move_value(ctx, draft, site, part):
                     return None
                 moved.append(site.source.segment(element))

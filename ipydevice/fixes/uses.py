@@ -214,8 +214,7 @@ def next_strays(ctx: Context, site: Site) -> list[ast.expr]:
         for node in _widest(statement):
             if root(node) in gone:
                 continue
-            live = ctx.value(Site(site.source, node, site.frame))
-            if live is MISSING or not ctx.strays_like(live):
+            if not ctx.is_stray(Site(site.source, node, site.frame)):
                 continue
             if (is_operand(ctx, site, node) or site.source.segment(node) == own) and not _only_shape(site, node):
                 found.append(node)

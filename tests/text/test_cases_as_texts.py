@@ -17,6 +17,7 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PINS = HERE / "right_from_text.txt"
+MENDED = HERE / "mended_from_text.txt"
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +45,10 @@ def test_what_is_likely_is_right(answers: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_right_stays_right(answers: list[dict[str, Any]]) -> None:
-    right = sorted(answer["name"] for answer in answers if answer["right"])
+@pytest.mark.parametrize("pins", [PINS, MENDED], ids=["named", "mended"])
+def test_what_was_right_stays_right(answers: list[dict[str, Any]], pins: Path) -> None:
+    right = sorted(one["name"] for one in answers if (one["right"] if pins is PINS else one["left_wrong"] == ""))
     if os.environ.get("IPYDEVICE_REGEN"):
-        PINS.write_text("".join(f"{name}\n" for name in right))
+        pins.write_text("".join(f"{name}\n" for name in right))
     there = {answer["name"] for answer in answers}
-    assert set(PINS.read_text().split()) & there <= set(right)
+    assert set(pins.read_text().split()) & there <= set(right)
