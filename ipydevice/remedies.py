@@ -36,10 +36,10 @@ def with_edits(
 ) -> Inventory:
     """The inventory with edits of the cells, each before the code that mends the objects alone."""
     found: list[Fix] = list(inventory.fixes)
-    for oddity, clue in [(one, one.clue) for one in oddities if one.clue is not None][:MOST_ODDITIES]:
+    for oddity in [one for one in oddities if one.clues][:MOST_ODDITIES]:
         at = next((i for i, fix in enumerate(found) if oddity.code and fix.setup == oddity.code), len(found))
         try:
-            edits = list(_edits(clue, history, namespace))
+            edits = next(filter(None, (list(_edits(clue, history, namespace)) for clue in oddity.clues)), [])
         except Exception:  # whatever the cells hold, the table is shown
             if os.environ.get("IPYDEVICE_DEBUG"):
                 raise
@@ -102,7 +102,7 @@ def _finding(clue: Clue, history: CellHistory, namespace: dict[str, Any]) -> Fin
     live = listing.value_at(namespace, clue.path)
     owner = listing.value_at(namespace, clue.owner) if clue.owner else None
     chain = list(_chain(tracer, name, owner, clue.attribute))
-    if not chain:
+    if not chain or not _explains(chain[0], clue):
         return None
     use = Site(last, _last_use(last, name))
     return Finding(
@@ -142,6 +142,16 @@ def _chain(tracer: Tracer, name: str, owner: Any, attribute: str) -> Iterator[St
         yield step
         if step.value is not None:
             yield from tracer.trace(Site(step.site.source, step.value))
+
+
+def _explains(made: Step, clue: Clue) -> bool:
+    """Whether the oddity can come from there: a model that is moved where it is made is torn apart elsewhere."""
+    if clue.cause == "module_added_after_move":
+        return made.site.source.function(made.site.node) is None  # put in by a cell, not by the model's class
+    match made.value:
+        case ast.Call(func=ast.Attribute(attr="to" | "cuda" | "cpu")):
+            return clue.cause != "model_not_moved"
+    return True
 
 
 def _until_last_use(history: CellHistory, names: set[str]) -> CellHistory:

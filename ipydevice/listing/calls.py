@@ -79,11 +79,15 @@ class _Lines:
 
     def _call(self, node: ast.Call, index: int) -> Iterator[tuple[str, Oddity]]:
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-        if isinstance(node.func, ast.Attribute):
-            if ast.unparse(node.func).startswith(_FUNCTIONAL):
-                yield from self._together(arguments, index)
-            return
-        module = self._at(node.func, index)
+        called = node.func
+        match called:  # a metric is asked by ``metric.update(outputs, labels)``
+            case ast.Attribute(value=ast.Name() as owner, attr="update" | "forward"):
+                called = owner
+            case ast.Attribute():
+                if ast.unparse(called).startswith(_FUNCTIONAL):
+                    yield from self._together(arguments, index)
+                return
+        module = self._at(called, index)
         if not isinstance(module, Many) or module.kind != "module" or moves_inputs(module):
             return
         if not module.counts:
@@ -101,7 +105,7 @@ class _Lines:
                 said = f"{name} on {device}" if name else f"a tensor on {device}"
                 code = f"{module.name}.to({device!r})"
                 clue = Clue("model_not_moved", module.name, HOST, device or "")
-                yield module.name, Oddity(f"on {HOST}, gets {said}: {code}", code, clue=clue)
+                yield module.name, Oddity(f"on {HOST}, gets {said}: {code}", code, clues=(clue,))
             elif name is not None and device == HOST:
                 yield name, self._move(name, wanted, f"on {HOST}, passed to {module.name} on {wanted}")
 
@@ -127,9 +131,9 @@ class _Lines:
         clue = Clue("input_not_moved", name, HOST, device)
         if isinstance(found, One):
             moved = f"{name}.to({device!r})"
-            return Oddity(f"{odd}: {moved}", f"{name} = {moved}", clue=clue)
+            return Oddity(f"{odd}: {moved}", f"{name} = {moved}", clues=(clue,))
         code = "" if found is None else moved_container(name, found.value, device)
-        return Oddity(f"{odd}: move its tensors to {device}", code, clue=clue)
+        return Oddity(f"{odd}: move its tensors to {device}", code, clues=(clue,))
 
     def _at(self, node: ast.expr, index: int) -> Survey | None:
         """What a name holds, if it held the same when the line ran."""

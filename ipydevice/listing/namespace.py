@@ -14,12 +14,13 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnosis import Inventory, Row
-from ipydevice.listing import odd, workspace
+from ipydevice.listing import notes, odd, workspace
 from ipydevice.listing.layers import layers_of
 from ipydevice.listing.memory import Kept, memory_of, ways_to_free
 from ipydevice.listing.oddity import Oddity, fixes_of
+from ipydevice.listing.opened import opened
 from ipydevice.listing.rows import quietly, row_of, row_of_one, surveys_of, torch_is_there
-from ipydevice.listing.survey import Many, One, Survey, survey
+from ipydevice.listing.survey import One, Survey, survey
 from ipydevice.placement import FactReader
 
 MOST_ROWS = 100_000
@@ -118,7 +119,10 @@ def examine(
                 sharer = first.get(identity)
                 if sharer is None:
                     first[identity], held[identity] = found.name, held_there
-                row = row_of_one(found, said, "" if sharer is None else f"shares storage with {sharer}")
+                note = "" if sharer is None else f"shares storage with {sharer}"
+                if found.facts.memory is None or found.facts.shape is None:
+                    note = note or notes.of_tensor(found.value)
+                row = row_of_one(found, said, note)
                 if unfiltered or wanted.takes(row):
                     rows.append(row)
                 continue
@@ -126,7 +130,7 @@ def examine(
             row = row_of(found, oddities=said)
             if found.kind == "module" and len(found.registered) > 1:
                 row = replace(row, layers=layers_of(found.value, reader))
-            rows += wanted.of(row, _opened(found, reader, name_of) if verbose else ())
+            rows += wanted.of(row, opened(found, reader, name_of, MOST_ROWS) if verbose else ())
         memory = () if names or device or kind or odd_only else memory_of(held, _tensors(everything), kept, reader)
     if sort is not None:
         rows.sort(key=_KEYS[sort])
@@ -222,18 +226,6 @@ def _users(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_on(device: str, wanted: str) -> bool:
     return any(one == wanted or one.partition(":")[0] == wanted for one in device.split(" + "))
-
-
-def _opened(found: Many, reader: FactReader, name_of: workspace.ParameterNames) -> Iterable[Row]:
-    """A row for each tensor inside."""
-    for one in placement.walk(found.value, limit=MOST_ROWS, depth=64):
-        kind = one.via if one.via in ("parameter", "buffer", "state") else placement.kind_of(one.value)
-        facts = reader.facts(one.value)
-        yield Row(
-            found.name + one.path, kind or "tensor", facts.device, "", True, facts.shape, facts.dtype, facts.bytes,
-            note=f"p is {name_of(one.key)}" if one.via == "state" and name_of(one.key) else "",
-            requires_grad=facts.requires_grad,
-        )  # fmt: skip
 
 
 def _chosen(

@@ -71,7 +71,7 @@ def _of_split(found: Many, reader: FactReader) -> Oddity | None:
         first = next(path for path, part in submodules(found.value) if META in map(reader.device, _own_tensors(part)))
         return Oddity(
             f"{names} still on meta: load the weights",
-            clue=Clue("meta_not_materialized", found.name + first, META, home),
+            clues=(Clue("meta_not_materialized", found.name + first, META, home),),
             copy=f"{found.name}.load_state_dict(weights, assign=True)",
         )
     # A number without dimensions, such as the count of an AveragedModel, may meet tensors of any device.
@@ -84,8 +84,13 @@ def _of_split(found: Many, reader: FactReader) -> Oddity | None:
     target = most if most != stray else next(device for device in devices if device != stray)
     names = _names(found.value, lambda tensor: reader.device(tensor) == stray)
     code = f"{found.name}.to({target!r})"
-    clue = Clue("model_not_moved", found.name, stray, target)
-    return Oddity(f"{names} on {stray}, the rest on {target}: {code}", code, clue=clue)
+    late = [
+        Clue("module_added_after_move", found.name + one.path, stray, target, found.name, one.path.removeprefix("."))
+        for one in placement.members(found.value)
+        if one.via == "module" and placement.devices_of(one.value) == (stray,)
+    ]
+    clues = (*late[:1], Clue("model_not_moved", found.name, stray, target))
+    return Oddity(f"{names} on {stray}, the rest on {target}: {code}", code, clues=clues)
 
 
 def _of_loose(found: Many, reader: FactReader) -> Oddity | None:
@@ -105,8 +110,15 @@ def _of_loose(found: Many, reader: FactReader) -> Oddity | None:
         f"{where}{more} on {stray.device}, which .to() does not move: {_REMEDIES[stray.kind]}",
         "\n".join(filter(None, (_moved(found.name + path, one, home) for path, one in strays))),
         f"in the class: {_REMEDIES[stray.kind]}, or the next model has it again",
-        clue=Clue(
-            _CAUSES[stray.kind], found.name + path + stray.path, stray.device, home, found.name + path, stray.path[1:]
+        clues=(
+            Clue(
+                _CAUSES[stray.kind],
+                found.name + path + stray.path,
+                stray.device,
+                home,
+                found.name + path,
+                stray.path[1:],
+            ),
         ),
     )
 
@@ -229,19 +241,10 @@ def _of_state(found: Many, reader: FactReader, name_of: Callable[[Any], str]) ->
             words = f"{one.attribute} on {device}, {meets}: load or make the state after the move"
             # Loading moves each state to its parameter (torch/optim/optimizer.py, load_state_dict).
             code = f"{found.name}.load_state_dict({found.name}.state_dict())"
-            return Oddity(
-                words,
-                code,
-                clue=Clue(
-                    "optimizer_state",
-                    f"{found.name}.{one.attribute}",
-                    device,
-                    wanted,
-                    found.name,
-                    one.attribute,
-                    whose.partition(".")[0].partition("[")[0],
-                ),
-            )
+            model = whose.partition(".")[0].partition("[")[0]
+            path = f"{found.name}.{one.attribute}"
+            clue = Clue("optimizer_state", path, device, wanted, found.name, one.attribute, model)
+            return Oddity(words, code, clues=(clue,))
     return None
 
 

@@ -28,7 +28,7 @@ class Oddity:
     words: str
     code: str = ""  # mends the objects as they are now; empty where only an edit of the program can
     note: str = ""  # what the code does not do, or costs
-    clue: Clue | None = None  # where an edit of the cells may mend it for good
+    clues: tuple[Clue, ...] = ()  # where an edit of the cells may mend it for good; the first that leads to one counts
     copy: str = ""  # where code alone cannot: what to write, with names that the user has to fill in
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnosis import Row
-from ipydevice.listing import odd
+from ipydevice.listing import notes, odd
 from ipydevice.listing.oddity import Oddity, code_of, words_of
 from ipydevice.listing.survey import One, Survey, survey
 from ipydevice.placement import FactReader
@@ -46,10 +46,7 @@ def row_of(
     shape = placement.shape_of(found.value) if found.kind == "array" else None
     dtype = placement.dtype_of(found.value) if found.kind == "array" else None
     if found.kind in _MANY and not note:
-        count = sum(found.counts.values())
-        note = f"{count:,} tensor{'' if count == 1 else 's'}" if count else ""
-        if found.is_cut:
-            note = f"at least {note}: {placement.MOST_ITEMS:,} items of a container are looked at"
+        note = notes.of_many(found)
     return Row(found.name, found.kind, found.device, frame, user, shape, dtype, found.bytes, said, note, remedy=remedy)
 
 

@@ -7,9 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ipydevice import placement
 from ipydevice.listing import calls
 from ipydevice.listing.oddity import Clue, Oddity
-from ipydevice.listing.survey import Many, Survey
+from ipydevice.listing.survey import Many, One, Survey
 from ipydevice.placement import FactReader
 from ipydevice.placement.kinds import attributes
 
@@ -24,6 +25,7 @@ def remarks(everything: Sequence[Survey], cells: Sequence[str], reader: FactRead
     yield from calls.remarks(trees, by_name, reader)
     yield from _alone_on_second_card(trees, by_name)
     yield from _not_pinned(trees, by_name)
+    yield from _tensors_not_pinned(trees, by_name)
 
 
 def _parse(cell: str) -> ast.Module | None:
@@ -54,7 +56,7 @@ def _alone_on_second_card(trees: Sequence[ast.Module], names: dict[str, Survey])
             alone = names[name]
             code = f"{name} = {move}" if not isinstance(alone, Many) else move if alone.kind == "module" else ""
             clue = Clue("hardcoded_device", name, device, home)
-            yield name, Oddity(f"alone on {device} by a literal, the rest on {home}", code, clue=clue)
+            yield name, Oddity(f"alone on {device} by a literal, the rest on {home}", code, clues=(clue,))
 
 
 def _not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterator[tuple[str, Oddity]]:
@@ -71,8 +73,41 @@ def _not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterat
                 size = found.bytes // 2**20
                 words = f"feeds {accelerators[0]} from {size:,} MiB of unpinned host memory: pin_memory=True"
                 clue = Clue("unpinned_loader", name, "cpu", accelerators[0])
-                yield name, Oddity(words, f"{name}.pin_memory = True", clue=clue)
+                yield name, Oddity(words, f"{name}.pin_memory = True", clues=(clue,))
                 names = {other: one for other, one in names.items() if other != name}
+
+
+def _tensors_not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterator[tuple[str, Oddity]]:
+    """Big host tensors of which a loop moves a part to an accelerator in each round: ``x[i:j].to(device)``."""
+    accelerators = [device for found in names.values() for device in found.devices if device not in ("cpu", "meta")]
+    if not accelerators:
+        return
+    told: set[str] = set()
+    for loop in (node for tree in trees for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While))):
+        for name in _moved_parts(loop):
+            found = names.get(name)
+            if name in told or not isinstance(found, One) or found.device != "cpu" or found.bytes < BIG:
+                continue
+            if placement.call(found.value, "is_pinned") is False:
+                told.add(name)
+                size = found.bytes // 2**20
+                words = f"{size:,} MiB of unpinned host memory feed {accelerators[0]} in a loop: pin_memory()"
+                yield name, Oddity(words, f"{name} = {name}.pin_memory()")
+
+
+def _moved_parts(loop: ast.For | ast.While) -> Iterator[str]:
+    """Names of which the loop takes a part and moves that, at once or by another name."""
+    parts: dict[str, str] = {}
+    for node in ast.walk(loop):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=part)], value=ast.Subscript(value=ast.Name(id=whole))):
+                parts[part] = whole
+    for node in ast.walk(loop):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Subscript(value=ast.Name(id=whole)), attr="to" | "cuda")):
+                yield whole
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=part), attr="to" | "cuda")) if part in parts:
+                yield parts[part]
 
 
 def _moves(loop: ast.For) -> bool:

@@ -73,7 +73,7 @@ def _stale_optimizers(everything: Sequence[Survey], reader: FactReader) -> Itera
                 code = f"{found.name} = type({found.name})({name}.parameters(), **{found.name}.defaults)"
                 note = "its state starts anew, and groups of their own are one group"
                 clue = Clue("stale_optimizer", found.name, found.device, found.device, beside=name)
-                yield found.name, Oddity(words, code, note, clue)
+                yield found.name, Oddity(words, code, note, (clue,))
                 break
 
 

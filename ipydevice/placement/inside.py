@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Any
 
 from ipydevice.placement.kinds import array_library, home_of, is_a, is_module, is_tensor, torch_class
-from ipydevice.placement.members import MODULE_HOOKS, MODULE_INTERNALS, ClassParts, parts_of, plain_text
+from ipydevice.placement.members import COMPOSABLE, MODULE_HOOKS, MODULE_INTERNALS, ClassParts, parts_of, plain_text
 from ipydevice.placement.tensors import FactReader, device_of, quiet
 from ipydevice.placement.walk import LEAVES, MOST_MEMBERS, NO_TENSORS, Visit, open_up, walk
 
@@ -126,7 +126,9 @@ def _plain_values(held: dict[str, Any], own: int) -> list[Any]:
         return [
             value
             for name, value in islice(held.items(), own, None)
-            if not _holds_nothing(value) and plain_text(name) not in _NOT_PLAIN
+            if not _holds_nothing(value)
+            and (text := plain_text(name)) not in _NOT_PLAIN
+            and not text.startswith(COMPOSABLE)
         ]
     except RuntimeError:  # another thread has set an attribute meanwhile
         return list(dict.values(held))

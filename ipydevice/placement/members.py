@@ -36,6 +36,7 @@ MODULE_INTERNALS = frozenset({
     "_concrete_type", "_initializing", "_c", "forward", "_old_forward", "_hf_hook", "_torchdynamo_orig_callable",
     "dynamo_ctx",
 })  # fmt: skip
+COMPOSABLE = "__composable_api_state_key"  # of what fully_shard and replicate keep (torch/distributed/_composable)
 MODULE_HOOKS = frozenset({
     "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
     "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
@@ -252,7 +253,7 @@ def _of_module(o: object, parts: ClassParts) -> Iterator[Holding]:
                 yield Holding(write, plain_text(name), value, via)
     for name, value in taken(dict.items, attributes(o)):
         text = plain_text(name)
-        if text not in MODULE_INTERNALS:
+        if text not in MODULE_INTERNALS and not text.startswith(COMPOSABLE):
             yield Holding(dotted, text, value, "attribute")
     yield from _of_class(o, parts)
 

@@ -268,12 +268,10 @@ class FactReader:
                 yield t, gradient
 
     def held(self, tensors: Iterable[Any]) -> Iterator[tuple[str, Any, int]]:
-        """For each tensor its device, the identity of its memory and how much that is."""
+        """The memory of the tensors, each once: its device, its identity and how much it is."""
         memory: dict[Any, tuple[str, int]] = {}
-        for t in tensors:
-            (device,) = self.tally((t,), memory)
-            identity, (_, size) = memory.popitem()
-            yield device, identity, size
+        self.tally(tensors, memory)
+        return ((device, identity, size) for identity, (device, size) in memory.items())
 
     def tally(self, tensors: Iterable[Any], memory: dict[Any, tuple[str, int]]) -> list[str]:
         """The device of each tensor; their memory goes into `memory`, by identity, as device and bytes."""
@@ -305,10 +303,13 @@ class FactReader:
     def _tally_one(self, t: Any, memory: dict[Any, tuple[str, int]]) -> str:
         device = self.device(t)
         own = storage_of(t)
-        if own is None:
-            memory["tensor", id(t)] = device, bytes_of(t)
-        else:
+        parts = inner_tensors(t) if own is None else ()
+        if own is not None:
             memory[own[0]] = device, own[1]
+        elif not parts or is_a(t, "uninitialized"):
+            memory["tensor", id(t)] = device, bytes_of(t)
+        for part in parts:  # whose memory others may hold as well, as FSDP does that of its DTensors
+            self._tally_one(part, memory)
         return device
 
     def facts(self, t: Any) -> Facts:

@@ -39,6 +39,10 @@ SITUATIONS = {
         CLASS.format("self.heads = {'a': nn.Linear(3, 3)}", "self.heads['a'](self.fc(x))"), "net = Net().to(device)",
     ],
     "a layer left behind": ["net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))", "net[0].to(device);"],
+    "a layer put in afterwards": [
+        "net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).to(device)",
+        "net.head = nn.Linear(3, 2)",
+    ],
     "an input": ["net = nn.Linear(3, 3).to(device)", "x = torch.ones(2, 3)", "y = net(x)"],
     "a list of inputs": ["net = nn.Linear(3, 3).to(device)", "xs = [torch.ones(2, 3)]", "y = net(*xs)"],
     "a model": ["net = nn.Linear(3, 3)", "x = torch.ones(2, 3, device=device)", "y = net(x)"],
@@ -122,6 +126,12 @@ def test_the_edit_stands_before_the_repair_and_is_offered_by_number(loaded: Shel
     assert "re-runs In [" in text
     assert ".to(device)" in loaded.run("%devicefix 1").text
     loaded.ip.rl_next_input = None
+
+
+def test_a_model_that_is_torn_apart_after_its_move_is_not_moved_again_where_it_is_made(loaded: Shell) -> None:
+    loaded.run("net = nn.Linear(3, 3).to('cuda:0')")
+    loaded.run("net.bias.data = net.bias.data.cpu()")
+    assert [fix["kind"] for fix in table(loaded)["fixes"]] == ["repair"]
 
 
 def test_without_a_source_in_the_cells_the_repair_stands_alone(loaded: Shell) -> None:

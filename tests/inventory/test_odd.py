@@ -323,3 +323,68 @@ def test_big_host_data_that_feeds_a_loop_without_pinning() -> None:
     assert run(setup.format("False"), loop) == {"loader": words}
     assert run(setup.format("True"), "pass") == {}
     assert run(setup.format("False"), "pass") == {}
+
+
+LOOPS = {
+    "for i in range(2):\n    y = big[i : i + 1].to('cuda')": True,
+    "for i in range(2):\n    part = big[i]\n    y = part.cuda()": True,
+    "i = 0\nwhile i < 2:\n    y = big[i].to('cuda')\n    i += 1": True,
+    "for i in range(2):\n    part = big[i]": False,
+    "y = big[0].to('cuda')": False,
+    "for i in range(2):\n    y = small[i].to('cuda')": False,
+    "big = big.pin_memory()\nfor i in range(2):\n    y = big[i].to('cuda')": False,
+    "for i in range(2):\n    y = part_of[i].to('cuda')": False,
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_big_host_tensors_that_a_loop_moves_by_parts(loop: str) -> None:
+    setup = """
+        model = nn.Linear(2, 1).cuda()
+        big, small = torch.empty(2, 10 * 2**20), torch.empty(2, 2)
+        part_of = [small, small]
+    """
+    said = {"big": "80 MiB of unpinned host memory feed cuda:0 in a loop: pin_memory()"}
+    assert run(setup, loop) == (said if LOOPS[loop] else {})
+
+
+METRIC = """
+    class Accuracy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("right", torch.zeros(1))
+        def update(self, outputs, labels):
+            self.right += (outputs == labels).sum()
+    metric = Accuracy().to({!r})
+    outputs, labels = torch.ones(3).cuda(), torch.ones(3)
+"""
+
+
+def test_a_metric_on_a_card_that_gets_host_labels() -> None:
+    words = "on cpu, passed to metric on cuda:0: labels.to('cuda:0')"
+    assert run(METRIC.format("cuda"), "metric.update(outputs, labels)  # fails") == {"labels": words}
+    assert run(METRIC.format("cuda"), "metric.update(outputs, labels.cuda())") == {}
+    assert run(METRIC.format("cpu"), "metric.update(outputs.cpu(), labels)") == {}
+    assert run(METRIC.format("cuda"), "seen = {}\nseen.update(labels=labels)") == {}
+
+
+def test_gradient_where_its_parameter_is_and_a_leaf_without_one() -> None:
+    net = nn.Linear(2, 2).cuda()
+    net(torch.ones(1, 2).cuda()).sum().backward()
+    assert odd({"net": net, "p": net.weight, "q": nn.Parameter(torch.ones(2).cuda())}) == {}
+
+
+def test_what_only_a_dataset_or_loader_reads_is_right_on_the_host() -> None:
+    assert (
+        run(
+            """
+            from torch.utils.data import DataLoader, TensorDataset
+            x, y = torch.ones(4, 3), torch.zeros(4, 1)
+            data = TensorDataset(x, y)
+            loader = DataLoader(data, batch_size=2)
+            model, loss = nn.Linear(3, 1).cuda(), nn.MSELoss()
+            """,
+            "for xb, yb in loader:\n    l = loss(model(xb.cuda()), yb.cuda())\ndel xb, yb",
+        )
+        == {}
+    )

@@ -125,9 +125,11 @@ def test_verbose_opens_things_up() -> None:
     net(torch.ones(3, 2)).sum().backward()
     optimizer.step()
     rows = select({"net": net, "opt": optimizer, "pair": [torch.ones(1)]}, verbose=True).rows
-    assert [(row.name, row.kind) for row in rows[:7]] == [
+    assert [(row.name, row.kind) for row in rows[:9]] == [
         ("net", "module"),
+        ("net[0]", "module"),
         ("net[0].weight", "parameter"),
+        ("net[1]", "module"),
         ("net[1].weight", "parameter"),
         ("net[1].bias", "parameter"),
         ("net[1].running_mean", "buffer"),
@@ -137,6 +139,28 @@ def test_verbose_opens_things_up() -> None:
     state = next(row for row in rows if row.kind == "state")
     assert (state.name, state.note) == ("opt.state[p]['momentum_buffer']", "p is net[0].weight")
     assert rows[-1].name == "pair[0]"
+
+
+@pytest.mark.usefixtures("cards")
+def test_verbose_tells_the_devices_of_each_submodule_in_the_order_of_the_model() -> None:
+    net = torch.nn.Sequential(
+        torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)), torch.nn.ReLU(), torch.nn.Linear(2, 2)
+    )
+    net[0][1].to("cuda:1")
+    net.extra = [torch.nn.Linear(1, 1)]  # type: ignore[assignment]
+    net.register_forward_hook(lambda *_: None)
+    rows = select({"net": net}, verbose=True).rows
+    assert [(row.name, row.device, row.bytes) for row in rows if row.kind == "module"] == [
+        ("net", "cpu + cuda:1", 80),
+        ("net[0]", "cpu + cuda:1", 48),
+        ("net[0][0]", "cpu", 24),
+        ("net[0][1]", "cuda:1", 24),
+        ("net[2]", "cpu", 24),
+    ]
+    assert [row.name for row in rows][-4:] == ["net[2].weight", "net[2].bias", *_of_extra]
+
+
+_of_extra = ["net.extra[0].weight", "net.extra[0].bias"]
 
 
 def test_locals_of_a_frame() -> None:
