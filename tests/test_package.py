@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -124,3 +125,29 @@ def test_nothing_that_is_here_would_change(wheel: Path) -> None:
     asked = ["--dry-run", "--quiet", "--no-index", "--report", "-", str(wheel)]
     report = json.loads(run(sys.executable, "-m", "pip", "install", *asked, "--ignore-requires-python"))
     assert [item["metadata"]["name"] for item in report["install"]] in (["ipydevice"], [])
+
+
+NEWER = [f"python3.{minor}" for minor in range(12, 20)]
+
+
+@pytest.mark.parametrize("name", NEWER)
+def test_newer_interpreters_read_every_file(name: str, tmp_path: Path) -> None:
+    """Without PyTorch, which is large: all files compile without a warning, and the linter runs."""
+    versions = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
+    places = [str(place.parent) for place in Path(versions, "versions").glob(f"{name[6:]}.*/bin/python")]
+    python = shutil.which(name, path=os.pathsep.join([*places, os.environ["PATH"]]))
+    if python is None or subprocess.run([python, "--version"], capture_output=True, check=False).returncode:
+        pytest.skip(f"no {name} here")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch.nn as nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.parts = [nn.Linear(1, 1)]\n"
+    )
+    read = (
+        "import pathlib, sys, ipydevice.cli\n"
+        f"for path in pathlib.Path({str(ROOT / 'ipydevice')!r}).rglob('*.py'):\n"
+        "    compile(path.read_text(encoding='utf-8'), str(path), 'exec')\n"
+        f"sys.exit(ipydevice.cli.main(['lint', {str(program)!r}]) != 1)\n"
+    )
+    out = run(python, "-W", "error", "-c", read, PYTHONPATH=str(ROOT), PYTHONDONTWRITEBYTECODE="1")
+    assert "program.py:7:9: IPD006 " in out
