@@ -18,6 +18,19 @@ def test_several_edits_make_several_cells_and_the_last_says_what_to_run():
     assert cells_of(fix, 1) == ("# replaces In [2]\nb", "# replaces In [3]\nd", "# run this; then run In [7]\nx = 1")
 
 
+def test_what_an_edited_cell_needs_is_run_first():
+    """Run afterwards, the cells that make the objects would undo what the edited one has done."""
+    again = (Rerun(9, None, "x"), Rerun(10, None, "y"), Rerun(11, None, "b"))
+    assert cells_of(Fix("t", "edit", (Edit("a", "b", 11),), rerun=again), 1) == (
+        "# replaces In [11]; first run In [9], In [10]\nb",
+    )
+    again = (Rerun(4, None, "b"), Rerun(5, None, "x"), Rerun(7, None, "d"), Rerun(8, None, "y"))
+    assert cells_of(Fix("t", "edit", (Edit("a", "b", 4), Edit("c", "d", 7)), rerun=again), 1) == (
+        "# replaces In [4]\nb",
+        "# replaces In [7]; first run In [5]; then run In [8]\nd",
+    )
+
+
 def test_a_repair_says_that_it_is_to_be_run():
     assert cells_of(Fix("t", "repair", setup="x = x.to(d)", rerun=(Rerun(None, None, "y"),)), 1) == (
         "# run this; then run the cell\nx = x.to(d)",
@@ -47,6 +60,7 @@ def test_the_heading_stands_below_a_cell_magic(text, expected):
     [
         "# replaces In [2]; then run In [3]\nf(x)",
         "# replaces In [2]\n# run this; then run the cell\nf(x)",
+        "# replaces In [2]; first run In [1]; then run In [3]\nf(x)",
         "%%time\n# replaces In [2]\nf(x)",
     ],
 )
