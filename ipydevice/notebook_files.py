@@ -22,6 +22,8 @@ from ipydevice.cells import Cell, CellHistory
 from ipydevice.input_error import InputError
 from ipydevice.text_traceback import PastedError
 
+LONGEST_REASON = 200  # characters of what nbformat says
+
 
 @dataclass(frozen=True, slots=True)
 class FileCell:
@@ -67,8 +69,10 @@ class NotebookFile:
             try:
                 nbformat.validate(nbformat.from_dict(self.data), version=version)
             except nbformat.ValidationError as error:
-                reason = str(error).splitlines()[0]
-                raise InputError(f"{self.name} is no valid notebook: {reason}") from None
+                # Its own text of a thing that is wrong may be the whole cell.
+                reason, at = str(error).splitlines()[0], "/".join(map(str, getattr(error, "absolute_path", ())))
+                said = reason if len(reason) < LONGEST_REASON else f"{reason[:LONGEST_REASON]}…"
+                raise InputError(f"{self.name} is no valid notebook: {said}{f' ({at})' if at else ''}") from None
             except Exception as error:  # noqa: BLE001  # a cell that is no cell: nbformat fails in its own ways
                 raise InputError(f"{self.name} is no valid notebook ({type(error).__name__}: {error})") from None
 

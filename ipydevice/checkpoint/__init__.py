@@ -41,7 +41,7 @@ def is_name_of_one(name: str) -> bool:
 
 
 def main(paths: Sequence[str | os.PathLike[str]]) -> int:
-    """Print what the files hold. Returns 0, 1 where a file cannot be read, 2 where none is given."""
+    """Print what the files hold. Returns 0, 2 where none is given or one cannot be read."""
     from ipydevice import show
     from ipydevice.show.front_end import printable
 
@@ -53,7 +53,7 @@ def main(paths: Sequence[str | os.PathLike[str]]) -> int:
         try:
             text = show.text(_for_a_terminal(read(path)))
         except (OSError, ValueError) as error:
-            failed = 1
+            failed = 2
             reason = f"{path}: {error.strerror}" if isinstance(error, OSError) and error.strerror else error
             print(f"ipydevice checkpoint: {reason}", file=sys.stderr)
             continue

@@ -20,5 +20,5 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """0 when every file was listed, 1 when one could not be read."""
+    """0 when every file was listed, 2 when one could not be read."""
     return checkpoint.main(chosen.files)

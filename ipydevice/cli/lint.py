@@ -52,6 +52,8 @@ def run(given: argparse.Namespace) -> int:
     if given.list:
         _print_rules()
         return 0
+    if given.jobs is not None and given.jobs < 1:
+        raise InputError(f"--jobs takes a number of processes from 1 on, and is {given.jobs}")
     found = files.find(given.paths or ["."])
     asked = {str(Path(path)) for path in given.paths}
     settings = {path: _settings(path.parent, given) for path in found}

@@ -37,7 +37,10 @@ def find(paths: Sequence[str]) -> list[Path]:
 def _inside(folder: Path) -> Iterator[Path]:
     for where, folders, files in os.walk(folder, followlinks=False):
         folders[:] = [name for name in folders if name not in _SKIPPED]
-        yield from (Path(where, name) for name in files if name.endswith(SUFFIXES))
+        for name in files:
+            path = Path(where, name)
+            if name.endswith(SUFFIXES) and path.is_file():  # no pipe, no lock of an editor's that links to nothing
+                yield path
 
 
 def _not_ignored(files: list[Path], folder: Path) -> list[Path]:

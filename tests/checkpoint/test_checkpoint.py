@@ -302,6 +302,6 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     torch.save({"x": torch.ones(2)}, file)
     assert main(["checkpoint", str(file)]) == 0
     assert "1 tensor in 1 storage" in capsys.readouterr().out
-    assert main(["checkpoint", str(file), str(tmp_path / "gone.pt")]) == 1
+    assert main(["checkpoint", str(file), str(tmp_path / "gone.pt")]) == 2
     assert "gone.pt: No such file" in capsys.readouterr().err
     assert checkpoint.main([]) == 2

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from ipydevice.cli import COMMANDS, inputs, main
 
+ROOT = Path(__file__).parents[2]
 BOOK = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 BAD_BOOKS = {
     "empty": b"",
@@ -72,6 +76,33 @@ def test_no_permission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     file.write_text("x")
     file.chmod(0)
     assert "no permission" in refused(["explain", str(file)], capsys)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may become somebody else")
+@pytest.mark.parametrize("command", ["explain", "fix", "lint"])
+def test_no_permission_as_somebody_else(command: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        file = folder / "a.ipynb"
+        file.write_text("{}")
+        file.chmod(0)
+        code = (
+            f"import os; from ipydevice.cli import explain, fix, lint, main\nos.setuid(65534)\n"
+            f"raise SystemExit(main([{command!r}, {str(file)!r}]))"
+        )
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
+    (line,) = ended.stderr.splitlines()
+    assert ended.returncode == 2
+    assert "ermission" in line
+
+
+def test_what_is_wrong_in_a_notebook_is_told_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.ipynb"
+    cell = {"cell_type": "code", "execution_count": None, "id": "a", "metadata": {}, "outputs": [], "source": 3}
+    file.write_text(json.dumps({**BOOK, "cells": [cell]}))
+    assert "(cells/0/source)" in refused(["fix", str(file)], capsys)
 
 
 def test_too_large(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def test_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "common_check"
     assert lines[1].startswith("  mostly  ") and lines[2].startswith("  do      ")
-    listed = [line.split()[0] for line in lines if line.startswith("  PT") or line.startswith("  LB")]
+    listed = [line.split()[0] for line in lines if line.startswith(("  PT", "  LB"))]
     assert sorted(listed) == sorted(entry.id for entry in catalogue())
     flat = " ".join(" ".join(lines).split())
     assert all(entry.meaning in flat for entry in catalogue())

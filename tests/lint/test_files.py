@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -145,6 +146,27 @@ def test_ignored_files_are_not_meant(tmp_path: Path, capsys: pytest.CaptureFixtu
         (tmp_path / folder / "a.py").write_text(BAD)
     main(["lint", str(tmp_path), "--output-format", "json"])
     assert [Path(note["filename"]).parent.name for note in json.loads(capsys.readouterr().out)] == ["kept"]
+
+
+def test_what_is_no_file_in_a_folder_is_not_meant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / ".#a.py").symlink_to("somebody@host.123")  # Emacs' lock
+    (tmp_path / "b.ipynb").mkdir()
+    (tmp_path / "a.py").write_text(BAD)
+    assert main(["lint", str(tmp_path)]) == 1
+    assert "Found 1 problem." in capsys.readouterr().out
+
+
+def test_wrong_numbers_of_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", str(tmp_path), "--jobs", "0"]) == 2
+    assert "from 1 on, and is 0" in capsys.readouterr().err
+
+
+def test_many_files_are_read_by_several_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(70):
+        (tmp_path / f"a{number}.py").write_text(BAD)
+    assert main(["lint", str(tmp_path), "--jobs", "2"]) == 1
+    assert "Found 70 problems." in capsys.readouterr().out
 
 
 def test_loops_of_links_end(tmp_path: Path) -> None:
