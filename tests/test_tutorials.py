@@ -64,31 +64,45 @@ def _shown(cell: NotebookNode) -> Iterator[str]:
             yield output.data["text/plain"]
 
 
+class Executed:
+    """All of them, run once: the folder of the copies, and what the tool says is wrong."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        asked = [] if REGEN else ["--output", str(folder)]
+        run = subprocess.run(
+            [sys.executable, str(ROOT / "tools" / "notebooks.py"), *asked],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            timeout=900,
+            check=False,
+        )
+        self.code, self.told = run.returncode, run.stderr
+
+    def wrong_with(self, name: str) -> str:
+        """From its name to the next notebook's."""
+        return "\n".join(re.findall(rf"^{name}: .*?(?=^\d\d_\w+\.ipynb: |\Z)", self.told, re.DOTALL | re.MULTILINE))
+
+
 @pytest.fixture(scope="module")
-def executed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of executed copies."""
-    folder = ROOT / "notebooks" if REGEN else tmp_path_factory.mktemp("tutorials")
-    asked = [] if REGEN else ["--output", str(folder)]
-    run = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "notebooks.py"), *asked],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        timeout=900,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    return folder
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Executed:
+    return Executed(ROOT / "notebooks" if REGEN else tmp_path_factory.mktemp("tutorials"))
 
 
 @tutorial
-def test_says_what_it_should(path: Path, executed: Path) -> None:
-    text = said(nbformat.read(executed / path.name, as_version=4))
+def test_says_what_it_should(path: Path, executed: Executed) -> None:
+    assert not executed.wrong_with(path.name)
+    text = said(nbformat.read(executed.folder / path.name, as_version=4))
     golden = GOLDEN / f"{path.stem}.txt"
     if REGEN:
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
+
+
+def test_the_tool_says_whether_all_is_well(executed: Executed) -> None:
+    assert executed.code == 0, executed.told
 
 
 @tutorial
@@ -126,7 +140,7 @@ def test_a_name_that_is_no_tutorial() -> None:
     assert "no tutorial is called '11_nothing': there are 01_model_and_data_apart, " in run.stderr
 
 
-def test_a_cell_that_should_raise_and_runs_is_told(tmp_path: Path) -> None:
+def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     sys.path.insert(0, str(ROOT / "tools"))
     try:
         import asyncio
@@ -138,6 +152,7 @@ def test_a_cell_that_should_raise_and_runs_is_told(tmp_path: Path) -> None:
         nbformat.v4.new_code_cell("1", metadata={"tags": ["raises-exception"]}, id="one"),
         nbformat.v4.new_code_cell("1 / 0", metadata={"tags": ["raises-exception"]}, id="other"),
         nbformat.v4.new_code_cell("2", metadata={"tags": ["offered"]}, id="fixed"),
+        nbformat.v4.new_code_cell("undefined", id="last"),
     ]
     path = tmp_path / "made.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
@@ -146,4 +161,5 @@ def test_a_cell_that_should_raise_and_runs_is_told(tmp_path: Path) -> None:
         "one should raise, and runs",
         "other raises and gets no panel",
         "fixed is not what %devicefix offers",
+        "a cell fails that should not",
     ]

@@ -25,6 +25,7 @@ from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
@@ -81,10 +82,7 @@ def _next_input(reply: dict[str, Any]) -> str:
 
 
 async def execute(path: Path, *, store: bool) -> tuple[NotebookNode, list[str]]:
-    """The notebook with its outputs, and what is wrong with it.
-
-    Raises nbclient's CellExecutionError where a cell fails that should not.
-    """
+    """The notebook with its outputs, as far as it ran, and what is wrong with it."""
     notebook = nbformat.read(path, as_version=4)
     client = TutorialClient(
         notebook,
@@ -95,7 +93,10 @@ async def execute(path: Path, *, store: bool) -> tuple[NotebookNode, list[str]]:
         record_timing=False,
         extra_arguments=["--log-level=ERROR"],  # ipykernel 7.4 warns of every kernel on TCP
     )
-    await client.async_execute()
+    try:
+        await client.async_execute()
+    except CellExecutionError as error:
+        client.wrong.append(f"a cell fails that should not:\n{error}")
     return _readable(notebook), client.wrong
 
 
@@ -148,7 +149,8 @@ async def _run_all(paths: list[Path], output: Path | None) -> int:
         async with free:
             started = time.monotonic()
             notebook, wrong = await execute(path, store=output is None)
-        nbformat.write(notebook, path if output is None else output / path.name)
+        if output is not None or not wrong:  # what people read stays as it was until it is right again
+            nbformat.write(notebook, path if output is None else output / path.name)
         print(f"   {path.stem} ({time.monotonic() - started:.1f} s)", flush=True)
         for line in wrong:
             print(f"{path.name}: {line}", file=sys.stderr)
