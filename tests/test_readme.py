@@ -36,12 +36,22 @@ def test_missing_marks_are_told(readme: object) -> None:
         readme.filled("# nothing")
 
 
-def test_links_and_pictures_are_there() -> None:
-    for text, folder in ((TEXT, ROOT), ((ROOT / "CONTRIBUTING.md").read_text(), ROOT)):
-        for target in re.findall(r"\]\(([^)#]+)\)|(?:src|srcset)=\"([^\"]+)", text):
-            target = "".join(target)
-            if not target.startswith("http"):
-                assert (folder / target).exists(), target
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md", "CONTRIBUTING.md"])
+def test_links_and_pictures_are_there(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)|(?:src|srcset)=\"([^\"]+)", text):
+        target = "".join(target)
+        if not target.startswith("http"):
+            assert (ROOT / target).exists(), target
+
+
+def test_both_languages_have_the_same_commands_up_front() -> None:
+    """A command that is new in one has to be told in the other."""
+    chinese = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
+    commands = re.compile(r"^\| (`[^`]+`) \|", re.MULTILINE)
+    up_front = TEXT.partition("<details>")[0]
+    assert set(commands.findall(up_front)) <= set(commands.findall(chinese))
+    assert re.findall(r"\]\((notebooks/[^)]+)\)", up_front) == re.findall(r"\]\((notebooks/[^)]+)\)", chinese)
 
 
 def test_the_moving_picture_is_small_and_moves() -> None:
@@ -53,13 +63,14 @@ def test_the_moving_picture_is_small_and_moves() -> None:
 
 
 def test_commands_and_magics_exist(shell: object) -> None:
-    for command in re.findall(r"`ipydevice (\w+)", TEXT):
+    text = TEXT + (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
+    for command in re.findall(r"`ipydevice (\w+)", text):
         assert command in COMMANDS, command
     ip = shell.ip
     assert isinstance(ip, InteractiveShell)
     shell.run("%load_ext ipydevice")
     found = {name for kind in ("line", "cell") for name in ip.magics_manager.magics[kind]}
-    for magic in re.findall(r"`%{1,2}(\w+)", TEXT):
+    for magic in re.findall(r"`%{1,2}(\w+)", text):
         assert magic in found, magic
 
 
