@@ -9,8 +9,9 @@ import hostile
 import pytest
 import torch
 
-from ipydevice import placement
-from ipydevice.listing import frame_rows, list_namespace
+from ipydevice import placement, show
+from ipydevice.completion import candidates
+from ipydevice.listing import examine, frame_rows, list_namespace
 
 COUNTER = hostile.Counter()
 OBJECTS = list(hostile.corpus(COUNTER))
@@ -32,8 +33,15 @@ def test_nothing_of_the_users_runs(index: int) -> None:
         inside = len(list(placement.inside(thing)))
         rows = list_namespace({"thing": thing}, cells=["thing(thing)\nthing.x"], kept=[("output", "_", [thing])]).rows
         in_frame = frame_rows({"thing": thing}, "f()", True)
+        opened, odd = examine({"thing": thing}, verbose=True)
+        offered = candidates({"thing": thing}, "%devices th", "th")
     assert COUNTER.ran == []
     assert all(type(path) is str for path in paths)
+    assert offered == (["thing"] if rows else [])
+    assert len(opened.rows) >= len(rows)
+    assert odd == []
+    assert "\x1b" not in show.text(opened)
+    assert "<script" not in show.html(opened)
     if name.startswith("empty") or "__dict__ of Dataset" in name:
         assert kind in (None, "dataset")
         return
@@ -81,6 +89,20 @@ def test_a_module_hidden_behind_a_class_property_is_still_told() -> None:
 
     assert not placement.is_module(Liar())
     assert placement.kind_of(Liar()) is None
+
+
+def test_names_of_a_hostile_workspace_are_text_in_every_view() -> None:
+    strange = '<img src=x onerror=alert(1)>\x1b[31m\u202e"&amp;'
+    net = torch.nn.Linear(1, 1)
+    net.__dict__[strange] = torch.ones(1)
+    found = list_namespace({strange: torch.ones(1), "d": {strange: torch.ones(1)}, "net": net}).rows
+    opened, _ = examine({strange: torch.ones(1), "d": {strange: torch.ones(1)}, "net": net}, verbose=True)
+    assert found[0].name == strange
+    text, page = show.text(opened), show.html(opened)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "<img" not in page
+    assert "\x1b" not in page
 
 
 def test_million_items_are_bounded() -> None:
