@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
+from ipydevice.virtual import texts
 from ipydevice.virtual.patches import Patches, stands_in
-from ipydevice.virtual.tags import device_of
+from ipydevice.virtual.tags import device_of, on_card
 
 Tensor = torch.Tensor
 Check = Callable[..., None]
@@ -80,6 +81,43 @@ def _weight_norm(v: Tensor, g: Tensor, *args: Any) -> None:
         )
 
 
+def _cholesky_solve(b: Tensor, factor: Tensor, *args: Any, **options: Any) -> None:
+    """native/LinearAlgebraUtils.h, linearSolveCheckInputs"""
+    if device_of(b) != device_of(factor):
+        raise RuntimeError(
+            f"Expected b and A to be on the same device, but found b on {device_of(b)} and A on {device_of(factor)} "
+            "instead."
+        )
+
+
+def _gradient(x: Tensor, *args: Any, spacing: Any = None, **options: Any) -> None:
+    """native/ReduceOps.cpp, pre_check_gradient"""
+    for each in spacing if isinstance(spacing, list | tuple) else ():
+        if isinstance(each, Tensor) and device_of(each) != device_of(x):
+            raise RuntimeError(
+                "torch.gradient expected each tensor to be on the same device, but got devices "
+                f"{device_of(x)} and {device_of(each)}!"
+            )
+
+
+def _histogram(x: Tensor, bins: Any = 100, **options: Any) -> None:
+    """native_functions.yaml: no kernel for CUDA"""
+    given = isinstance(bins, Tensor)
+    _need_host((x, bins) if given else (x,), "aten::histogram" + (".bins_tensor" if given else ".bin_ct"))
+
+
+def _histogramdd(x: Tensor, bins: Any, **options: Any) -> None:
+    """native_functions.yaml: no kernel for CUDA"""
+    edges = _tensors((bins,))
+    _need_host((x, *edges), "aten::_histogramdd_from_bin_tensors" if edges else "aten::_histogramdd_bin_edges")
+
+
+def _need_host(tensors: tuple[Tensor, ...], operator: str) -> None:
+    for tensor in tensors:
+        if on_card(tensor):
+            raise texts.no_kernel(operator, device_of(tensor))
+
+
 def _checked(original: Callable[..., Any], check: Check) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         check(*args, **kwargs)
@@ -97,8 +135,12 @@ _FUNCTIONS: dict[str, Check] = {
     "take": _take,
     "tensor_split": _tensor_split,
     "_weight_norm": _weight_norm,
+    "cholesky_solve": _cholesky_solve,
+    "gradient": _gradient,
+    "histogram": _histogram,
+    "histogramdd": _histogramdd,
 }
-_METHODS = ("quantile", "nanquantile", "take_along_dim", "take", "tensor_split")
+_METHODS = ("quantile", "nanquantile", "take_along_dim", "take", "tensor_split", "cholesky_solve", "histogram")
 
 
 def install(patches: Patches) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ipydevice.virtual import cards
+from ipydevice.virtual.generators import set_host_state
 from ipydevice.virtual.patches import Patches
 from ipydevice.virtual.tags import Memory, memory
 
@@ -238,7 +239,7 @@ def _set_random_states(new_states: Any) -> None:
 
 
 def _set_random_state(new_state: Any, device: Any = None) -> None:
-    torch.default_generator.set_state(new_state)
+    set_host_state(new_state)
 
 
 _CUDA: dict[str, Any] = {

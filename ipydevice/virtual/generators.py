@@ -6,12 +6,14 @@ generators of all cards and of the host are one stream.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
 
 from ipydevice.virtual import cards, texts
 from ipydevice.virtual.patches import Patches
+from ipydevice.virtual.tags import device_of
 
 _devices: dict[int, torch.device] = {}
 """C++ generator -> card.  An operator hands us another Python object for the same C++ generator."""
@@ -25,6 +27,18 @@ def check_generator(generator: Any, device: torch.device) -> None:
     found = generator_device(generator)
     if found.type != device.type:
         raise texts.wrong_generator(device, found)
+
+
+def check_state(state: Any) -> None:
+    """ATen/core/Generator.h: check_rng_state; every generator keeps its state on the host"""
+    if isinstance(state, torch.Tensor) and (device_of(state) != cards.CPU or state.dtype is not torch.uint8):
+        raise TypeError("RNG state must be a torch.ByteTensor")
+
+
+def set_host_state(new_state: Any) -> None:
+    """``torch.set_rng_state``"""
+    check_state(new_state)
+    torch.default_generator.set_state(new_state)
 
 
 class _GeneratorType(type(torch._C.Generator)):  # type: ignore[misc]
@@ -55,9 +69,17 @@ class VirtualGenerator(_Generator, metaclass=_GeneratorType):  # type: ignore[mi
     def device(self) -> torch.device:
         return generator_device(self)
 
+    def set_state(self, new_state: Any) -> VirtualGenerator:
+        check_state(new_state)
+        made: VirtualGenerator = super().set_state(new_state)
+        return made
+
 
 VirtualGenerator.__name__ = VirtualGenerator.__qualname__ = "Generator"
 
 
 def install(patches: Patches) -> None:
     patches.replace(torch, "Generator", VirtualGenerator)
+    entry = functools.wraps(torch.set_rng_state)(set_host_state)
+    for module in (torch, torch.random):
+        patches.replace(module, "set_rng_state", entry)

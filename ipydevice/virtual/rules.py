@@ -149,32 +149,61 @@ def _masked_fill(call: Call) -> Device:
 
 
 def _convolution(call: Call) -> Device:
-    """native/Convolution.cpp, `check_input_same_type_as_parameters`, then the kernel that the input selects."""
+    """native/Convolution.cpp: the input alone selects the kernel, and some kernels compare types before devices."""
     _, x, place = call.operands[0]
-    for argument, tensor, device in call.operands[1:]:
-        if device == place:
-            continue
-        role = "weight" if argument == "weight" else "bias"
-        types = f"Input type ({texts.cpp_type_name(x, place)}) and {role} type ({texts.cpp_type_name(tensor, device)})"
-        if place.type == "cpu" and x.dtype is torch.float32:
-            if x.dim() == 4 and not _onednn(call.args, x):
-                raise texts.common_check(role, device, place, "wrapper_CUDA___slow_conv2d_forward")
-            raise RuntimeError(
-                f"{types} should be the same or input should be a MKLDNN tensor and {role} is a dense tensor"
-            )
-        if device.type != place.type:
-            raise RuntimeError(f"{types} should be the same")
-        if role == "bias":  # cuDNN's result, and then an in-place sum
-            raise texts.two_devices(place, device)
-        transposed = "_transpose" if call.args[6] else ""
-        raise texts.common_check(role, device, place, f"wrapper_CUDA__cudnn_convolution{transposed}")
-    return place
+    stray = next((operand for operand in call.operands[1:] if operand.device != place), None)
+    if stray is None:
+        return place
+    kernel = _host_kernel(call) if place.type == "cpu" else _card_kernel(call, x)
+    method = _UNTYPED_KERNELS.get(kernel)
+    if method is not None:
+        raise texts.common_check(stray.argument, stray.device, place, method)
+    if kernel == "Slow3d":
+        raise texts.no_kernel("aten::slow_conv3d_forward", stray.device)
+    # check_input_same_type_as_parameters: a type tells card from host, not one card from another
+    given, theirs = texts.cpp_type_name(x, place), texts.cpp_type_name(stray.tensor, stray.device)
+    types = f"Input type ({given}) and {stray.argument} type ({theirs}) should be the same"
+    if place.type == "cpu":
+        raise RuntimeError(f"{types} or input should be a MKLDNN tensor and {stray.argument} is a dense tensor")
+    if stray.device.type != place.type:
+        raise RuntimeError(types)
+    if stray.argument == "bias":  # cuDNN's result, and then an in-place sum
+        raise texts.two_devices(place, stray.device)
+    transposed = "_transpose" if call.named["transposed"] else ""
+    raise texts.common_check(stray.argument, stray.device, place, f"wrapper_CUDA__cudnn_convolution{transposed}")
 
 
-def _onednn(args: tuple[Any, ...], x: Tensor) -> bool:
-    """Whether oneDNN takes a host convolution: ConvParams::use_mkldnn."""
-    weight, groups = args[1], args[8]
-    return bool(groups > 1 or min(weight.shape[-2:]) > 3 or x.shape[0] > 1 or x.numel() > 20480)
+# Kernels that nothing but the common check guards; every other one compares types first.
+_UNTYPED_KERNELS = {
+    "Slow2d": "wrapper_CUDA___slow_conv2d_forward",
+    "SlowDilated2d": "wrapper_CUDA__slow_conv_dilated2d",
+    "SlowDilated3d": "wrapper_CUDA__slow_conv_dilated3d",
+    "SlowTranspose2d": "wrapper_CUDA_slow_conv_transpose2d",
+    "SlowTranspose3d": "wrapper_CUDA__slow_conv_transpose3d",
+    "CudaDepthwise2d": "wrapper_CUDA___conv_depthwise2d",
+    "CudaDepthwise3d": "wrapper_CUDA__conv_depthwise3d",
+}
+
+
+def _host_kernel(call: Call) -> str:
+    """What PyTorch itself selects for an input on the host."""
+    options = [call.named[name] for name in _CONVOLUTION]
+    return str(torch._C._select_conv_backend(*options)).rpartition(".")[2]
+
+
+_CONVOLUTION = (
+    *("input", "weight", "bias", "stride", "padding", "dilation"),
+    *("transposed", "output_padding", "groups"),
+)
+
+
+def _card_kernel(call: Call, x: Tensor) -> str:
+    """ConvParams::is_depthwise and use_cudnn_depthwise: PyTorch's own kernel takes contiguous float32 images."""
+    groups = call.named["groups"]
+    depthwise = groups > 1 and x.shape[-call.named["weight"].dim() + 1] == groups and not call.named["transposed"]
+    if not depthwise or not x.is_contiguous() or x.dtype is torch.float16 or not torch.backends.cudnn.enabled:
+        return "Cudnn"
+    return "CudaDepthwise3d" if x.dim() == 5 else "CudaDepthwise2d"
 
 
 def _named(method: str, **names: str) -> Callable[[Call], Device]:
@@ -225,8 +254,31 @@ def _ctc_loss(call: Call) -> Device:
     return _checked(call)
 
 
+def _trilinear(call: Call) -> Device:
+    """native/Linear.cpp: two batched products, of the first two and then with the third"""
+    first, *others = call.operands
+    for _, _, device in others:
+        if device != first.device:
+            raise texts.common_check("mat2", device, first.device, "wrapper_CUDA_bmm")
+    return first.device
+
+
+def _sparse_coo(call: Call) -> Device:
+    """c10/SparseTensorImpl.cpp, set_indices_and_values_unsafe"""
+    given = {operand.argument: operand.device for operand in call.operands}
+    indices, values = given.get("indices", call.operands[0].device), given.get("values", call.operands[-1].device)
+    if indices.type != values.type:
+        raise RuntimeError(
+            f"backend of indices ({indices.type.upper()}) must match backend of values ({values.type.upper()})"
+        )
+    if indices != values:
+        raise RuntimeError(f"device of indices ({indices.index}) must match device of values ({values.index})")
+    return values
+
+
 _COPIES = (
     *("copy_", "copy", "_to_copy", "detach", "lift_fresh", "record_stream"),
+    *("select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter"),  # a clone, and a copy_ into it
     *("is_same_size", "_has_same_storage_numel", "expand_as", "view_as", "reshape_as", "resize_as_"),
 )
 _INDEXING = ("index", "_unsafe_index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index_put")
@@ -238,6 +290,10 @@ _SPECIAL: dict[str, Callable[[Call], Device]] = {
     "convolution": _convolution,
     "embedding": _named("wrapper_CUDA__index_select", weight="self", indices="index"),
     "stack": _named("wrapper_CUDA_cat"),
+    "masked_scatter": _named("wrapper_CUDA__masked_scatter_"),
+    "linalg_lstsq": _named("wrapper_CUDA_out_linalg_lstsq_out"),
+    "_trilinear": _trilinear,
+    "_sparse_coo_tensor_with_dims_and_tensors": _sparse_coo,
     "mv": _matrix_vector,
     "native_batch_norm": _batch_norm,
     **dict.fromkeys(("_sparse_mm", "_sparse_addmm"), _sparse_mm),

@@ -47,6 +47,17 @@ def wrong_generator(op: torch.device, generator: torch.device) -> RuntimeError:
     return RuntimeError(f"Expected a '{op.type}' device type for generator but found '{generator.type}'")
 
 
+def no_kernel(operator: str, device: torch.device) -> NotImplementedError:
+    """OperatorEntry.cpp: the dispatcher went where a tensor is, and the operator has no kernel there"""
+    return NotImplementedError(
+        f"Could not run '{operator}' with arguments from the '{device.type.upper()}' backend. This could be because "
+        "the operator doesn't exist for this backend, or was omitted during the selective/custom build process (if "
+        "using custom build). If you are a Facebook employee using PyTorch on mobile, please visit "
+        "https://fburl.com/ptmfixes for possible resolutions. "
+        f"'{operator}' is only available for these backends: [CPU]."
+    )
+
+
 SCALARS = {
     torch.float32: "Float",
     torch.float64: "Double",

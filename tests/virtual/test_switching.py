@@ -17,7 +17,17 @@ from ipydevice.virtual import enabled, session, virtual_gpus
 
 def owners() -> list[Any]:
     found: list[Any] = [
-        *(torch, torch.cuda, torch.cuda.random, torch.Tensor, torch._C, torch._VF, torch.UntypedStorage, torch.jit),
+        *(
+            torch,
+            torch.random,
+            torch.cuda,
+            torch.cuda.random,
+            torch.Tensor,
+            torch._C,
+            torch._VF,
+            torch.UntypedStorage,
+            torch.jit,
+        ),
         *(torch.nn.functional, torch.fft, torch.nested, torch.autograd, torch.autograd.Function, torch.autocast),
         *(torch.nn.parallel.comm, torch.nn.parallel._functions.Scatter, torch.backends.cudnn, torch.utils.dlpack),
         *(
