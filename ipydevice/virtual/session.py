@@ -26,6 +26,7 @@ from ipydevice.virtual import (
     parallel,
     profiling,
     storages,
+    synchronised,
     tracebacks,
     unsupported,
 )
@@ -35,6 +36,7 @@ from ipydevice.virtual.tags import memory
 
 _ROOMS = (
     storages,
+    synchronised,
     attributes,
     moving,
     legacy_types,
