@@ -36,6 +36,7 @@ class Proposal:
     live: str | None = None  # code that does the same to the objects that exist now
     note: str = ""
     certain: bool = True  # False: something could not be checked
+    undo: str | None = None  # code that takes back what the failed run has done to objects that stay
     anew: frozenset[str] = frozenset()  # names that mean something new already: what uses them is run again
 
 
@@ -130,6 +131,8 @@ class Context:
         after = self._after(proposal.drafts, made)
         plan = self.rerunner.plan(after)
         edit = self._with_memos(proposal, self._edit(proposal, made, plan), plan)
+        if proposal.undo is not None and not self._rebuilds(plan, proposal.undo):
+            edit = replace(edit, setup="\n".join(filter(None, (proposal.undo, edit.setup))))
         if plan.loses_work:
             self.costly.append(edit)
         only_failed = plan.cells == [self.work.failed]
@@ -196,6 +199,11 @@ class Context:
             note=_sentences("the text stays as it is: after a restart the error is back", *self._half_done(plan)),
             checked=proposal.certain and proposal.live is not None and _compiles(proposal.live),
         )
+
+    def _rebuilds(self, plan: Plan, code: str) -> bool:
+        """Do the cells to run again make anew the objects that the code speaks of?"""
+        names = {n.id for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        return bool(names & set().union(*(self.work.effects(cell).binds for cell in plan.cells)))
 
     def _built_anew(self, live: str) -> bool:
         """Does the failed cell, which runs after a repair, build the objects of the repair anew?"""

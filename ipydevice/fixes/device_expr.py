@@ -13,6 +13,7 @@ from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, Scope, attribute, value
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, with_index
+from ipydevice.fixes.homebound import brought_home
 from ipydevice.fixes.names import bound, last_name, root
 from ipydevice.fixes.workspace import Workspace
 
@@ -172,6 +173,8 @@ def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, st
         return
     function = next(iter(work.functions(site.source, site.node)), None)
     if function is None or not work.available(site, name) or _is_array(function, name):
+        return
+    if name in brought_home(function, work.finding.target):
         return
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:

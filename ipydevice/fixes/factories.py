@@ -10,7 +10,7 @@ from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import FACTORIES, LIKES, call_name, keyword
 from ipydevice.fixes.context import Context
 from ipydevice.fixes.edits import Draft
-from ipydevice.fixes.names import last_name, parameters
+from ipydevice.fixes.names import bound, last_name, parameters
 
 # These take no device=: https://pytorch.org/docs/stable/torch.html#creation-ops
 _WITHOUT_DEVICE = frozenset(
@@ -140,7 +140,12 @@ def _is_local_operand(ctx: Context, site: Site, node: ast.Name) -> bool:
     while isinstance(parent, (ast.Name, ast.Subscript, ast.UnaryOp)):
         parent = site.source.parent(parent)
     function = next(iter(ctx.work.functions(site.source, node)), None)
-    if not isinstance(parent, (ast.BinOp, ast.Compare)) or function is None or node.id in parameters(function):
+    if function is None or node.id in parameters(function):
+        return False
+    if isinstance(parent, ast.Call):  # torch.outer(torch.arange(n), inv): a number may stand there as well
+        bindings = (n for n in ast.walk(function) if isinstance(n, ast.Assign) and node.id in bound([n]))
+        return node in parent.args and any(fresh(one.value, ctx.scope(site)) for one in bindings)
+    if not isinstance(parent, (ast.BinOp, ast.Compare)):
         return False
     return ctx.work.is_local(Site(site.source, node, None), node.id)
 

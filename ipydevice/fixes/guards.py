@@ -46,7 +46,7 @@ def guard(ctx: Context) -> Fix | None:
     parts = _parts(ctx)
     if failed is None or ctx.target is None or ctx.finding.host_required or len(parts) < 2:
         return None
-    listed = ", ".join(f"{name!r}: {code}" for name, code in parts).replace("'", '"')
+    listed = ", ".join(f"{_quoted(name)}: {code}" for name, code in parts)
     code = (
         f"where = {{{listed}}}\n"
         "for name, device in where.items():\n"
@@ -58,6 +58,11 @@ def guard(ctx: Context) -> Fix | None:
     place = f"above the line that fails in In [{failed.number}]" if made_there else f"above In [{failed.number}]"
     note = f"it belongs {place}" + (f"; the habit that helps: {habit}" if habit else "")
     return Fix(title="check the devices first, in a cell of its own", kind="guard", setup=code, note=note, checked=True)
+
+
+def _quoted(text: str) -> str:
+    """A string literal, in double quotes unless the text has some."""
+    return repr(text) if '"' in text or "'" in text else f'"{text}"'
 
 
 def _parts(ctx: Context) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import fresh, left_to_caller, make_on_device
 from ipydevice.fixes.names import bound, last_name, parameters, root
-from ipydevice.fixes.operands import is_operand
+from ipydevice.fixes.operands import is_operand, meets_home
 from ipydevice.fixes.phrases import listed, move_all, spoken, stray_names, target_value, to, where
 from ipydevice.fixes.uses import changed_in_place, next_strays
 
@@ -166,6 +166,8 @@ def where_made(ctx: Context, step: Step) -> Proposal | None:
     site, node = step.site, step.site.node
     if step.how == "argument":
         return where_passed(ctx, step)
+    if meets_home(ctx, site):
+        return None
     if step.how == "expression" and isinstance(node, ast.expr):
         return _value_moved(ctx, site, node, site.source.segment(node))
     statement = site.source.statement(node)

@@ -9,7 +9,8 @@ from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import call_name
 from ipydevice.fixes.context import Context
-from ipydevice.fixes.names import last_name, root
+from ipydevice.fixes.homebound import brought_home
+from ipydevice.fixes.names import bound, last_name, root
 from ipydevice.placement.kinds import torch_class
 
 # Seen around a name, these say that it is wanted on the host there.
@@ -131,4 +132,28 @@ def attribute_wanted_on_host(ctx: Context, path: str) -> bool:
                     continue
                 if host or any(_is_lengths(call, a) and part in ast.walk(a) for a in (*call.args, *call.keywords)):
                     return True
+    return False
+
+
+def meets_home(ctx: Context, site: Site) -> bool:
+    """Does the statement at `site`, or one that uses what it binds, compute with a local that was brought home?"""
+    function = next(iter(ctx.work.functions(site.source, site.node)), None)
+    statement = site.source.statement(site.node)
+    if function is None or statement is None or site.frame is not None:
+        return False
+    home = brought_home(function, ctx.target)
+    names = bound([statement])
+    for node in ast.walk(function) if home else ():
+        match node:
+            case ast.AugAssign(target=target, value=value):
+                parts: list[ast.expr] = [target, value]
+            case ast.BinOp(left=left, right=right):
+                parts = [left, right]
+            case _:
+                continue
+        here = any(part is site.node or part is getattr(statement, "value", None) for part in (node, *parts))
+        met = [{n.id for n in ast.walk(part) if isinstance(n, ast.Name)} for part in parts]
+        for one, other in (met, met[::-1]):
+            if one & home and (here or other & names):
+                return True
     return False

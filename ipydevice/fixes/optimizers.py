@@ -49,8 +49,9 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
             f"move the state of {name} to its parameters' devices",
             [draft],
             live=live,
+            undo=counted,
             note="Adam's 'step' stays on the host, where it belongs"
-            + ("; the step() that failed has counted itself already, a repair takes that back" if counted else ""),
+            + ("; the step() that failed has counted itself already, which is taken back" if counted else ""),
         )
         return
 

@@ -20,25 +20,13 @@ from ipydevice import placement
 from ipydevice.cells import Cell
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Rerun
-from ipydevice.fixes import undo
-from ipydevice.fixes.names import REPEATS_BADLY, Effects, bound, free, last_name, read, same
+from ipydevice.fixes.costs import LONG, called, dangers, seconds, trains
+from ipydevice.fixes.names import Effects, bound, free, last_name, read, same
 from ipydevice.fixes.workspace import Workspace
 from ipydevice.placement.kinds import attributes
 
-LONG = 60.0  # seconds from which a re-run is worth avoiding
 SHORT = 5.0  # seconds of training that nobody minds to run again
 WORTH = 20.0  # seconds that numbers without a step counted twice are worth
-_TRAINS = frozenset({"step", "fit", "train_epoch", "train_one_epoch", "backward", "learn"})
-_OUTSIDE = {
-    "savefig": "writes a file",
-    "save": "writes a file",
-    "to_csv": "writes a file",
-    "urlretrieve": "downloads",
-    "snapshot_download": "downloads",
-    "load_dataset": "loads a data set",
-    "system": "runs a command",
-    "run_cell_magic": "runs a cell magic",
-}
 
 
 @dataclass(slots=True)
@@ -78,7 +66,7 @@ class Rerunner:
         if again:
             longer = self._kept(order, [*roots, *again], effects, after)
             # The failed step() has counted already: from a fresh optimizer the numbers are right again.
-            if sum(self._seconds(cell, effects) for cell in longer[:-1]) < WORTH:
+            if sum(seconds(self._work, cell, effects) for cell in longer[:-1]) < WORTH:
                 roots, kept = [*roots, *again], longer
             else:
                 again = []
@@ -114,15 +102,6 @@ class Rerunner:
                 return []
             found += [cell for cell in makers[-1:] if cell not in kept and cell not in found]
         return found
-
-    def _seconds(self, cell: Cell, effects: dict[Cell, Effects]) -> float:
-        """How long the cell took; where the history has no times, no time if it neither loops nor reaches outside."""
-        if cell.duration is not None:
-            return cell.duration
-        bodies = [*effects[cell].nodes, *(n for body in self._called(cell, effects) for n in ast.walk(body))]
-        loops = any(isinstance(n, (ast.For, ast.AsyncFor, ast.While)) for n in bodies)
-        outside = any(isinstance(n, ast.Call) and last_name(n.func) in (*_OUTSIDE, "fit", "learn") for n in bodies)
-        return LONG if loops or outside else 0.0
 
     def only_failed(self) -> Plan:
         """Run the failed cell again, nothing else."""
@@ -216,7 +195,7 @@ class Rerunner:
     def _changes(self, own: Effects, cell: Cell, effects: dict[Cell, Effects]) -> set[str]:
         """Names whose objects the cell changes, itself or through the functions that it calls."""
         found = set(own.changes)
-        for function in self._called(cell, effects):
+        for function in called(self._work, cell, effects):
             body = function.body if isinstance(function.body, list) else [ast.Expr(function.body)]  # type: ignore[attr-defined]
             found |= Effects(ast.Module(body=body, type_ignores=[])).changes & free(function)
         return {name for name in found if not self._is_plain_function(name)}
@@ -298,53 +277,15 @@ class Rerunner:
         for cell in kept:
             if cell is failed:
                 continue
-            trains = self._trains(cell, effects)
+            training = trains(self._work, cell, effects)
             # Rebuilt from a history without times: training in a loop may have been long.
-            long = cell.duration is None and trains and self._seconds(cell, effects) > 0
+            long = cell.duration is None and training and seconds(self._work, cell, effects) > 0
             plan.seconds += SHORT if long else cell.duration or 0.0
-            plan.trains = plan.trains or trains
+            plan.trains = plan.trains or training
             if (cell.duration or 0.0) >= 10:
                 plan.notes.append(f"re-runs In [{cell.number}] ({_spoken(cell.duration or 0.0)})")
-            plan.notes += self._dangers(cell, kept, effects)
+            plan.notes += dangers(cell, kept, effects)
         return plan
-
-    def _dangers(self, cell: Cell, kept: list[Cell], effects: dict[Cell, Effects]) -> list[str]:
-        found: list[str] = []
-        earlier = kept[: kept.index(cell)]
-        for name, method, node in effects[cell].unsafe:
-            fresh = name in effects[cell].binds or any(name in effects[c].binds for c in earlier)
-            if not fresh:
-                found.append(
-                    f"In [{cell.number}] {REPEATS_BADLY[method]}: {name}.{method}"
-                    + undo.spoken(effects[cell].tree, node)
-                )
-        for part in effects[cell].nodes:
-            if isinstance(part, ast.Call) and last_name(part.func) in _OUTSIDE:
-                found.append(f"In [{cell.number}] {_OUTSIDE[last_name(part.func)]} again")
-        return list(dict.fromkeys(found))[:3]
-
-    def _trains(self, cell: Cell, effects: dict[Cell, Effects]) -> bool:
-        """Does the cell, or a function it calls, take training steps?"""
-        trees: list[ast.AST] = list(effects[cell].nodes)
-        called = self._called(cell, effects)
-        for body in called:
-            trees += list(ast.walk(body))
-        return any(isinstance(n, ast.Call) and last_name(n.func) in _TRAINS for n in trees)
-
-    def _called(self, cell: Cell, effects: dict[Cell, Effects]) -> list[ast.AST]:
-        definitions: dict[str, ast.AST] = {}
-        for other in self._work.order:
-            definitions.update((effects.get(other) or self._work.effects(other)).definitions)
-        found: dict[str, ast.AST] = {}
-        nodes: list[ast.AST] = list(effects[cell].nodes)
-        while nodes:
-            node = nodes.pop()
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                definition = definitions.get(node.func.id)
-                if definition is not None and not isinstance(definition, ast.ClassDef) and node.func.id not in found:
-                    found[node.func.id] = definition
-                    nodes += list(ast.walk(definition))
-        return list(found.values())
 
 
 def _made_of(trees: Iterable[ast.Module]) -> dict[str, set[str]]:

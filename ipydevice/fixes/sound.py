@@ -39,6 +39,8 @@ _NO_TENSOR = (
     ast.Compare,
     ast.BoolOp,
 )
+# Methods of tensors that return several of them.
+_PARTS = ("split", "split_with_sizes", "tensor_split", "chunk", "unbind", "hsplit", "vsplit", "dsplit", "tolist")
 _HANDS_OUT = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -70,7 +72,7 @@ def frame_at(ctx: Context, source: Source, node: ast.AST) -> FrameType | None:
 
 def _has(ctx: Context, site: Site, node: ast.expr, name: str) -> bool:
     """Has what `node` denotes, or makes, an attribute of this name?"""
-    if isinstance(node, _NO_TENSOR):
+    if isinstance(node, _NO_TENSOR) or _gives_many(ctx, site, node):
         return False
     live = ctx.value(site, node)
     if live is MISSING and isinstance(node, ast.Attribute):
@@ -84,6 +86,14 @@ def _has(ctx: Context, site: Site, node: ast.expr, name: str) -> bool:
     if is_of(made, type):
         return any(name in space or "__getattr__" in space for space in class_dicts(made))
     return not (type(made) is FunctionType and made.__code__.co_flags & _HANDS_OUT)
+
+
+def _gives_many(ctx: Context, site: Site, node: ast.expr) -> bool:
+    """``x.split(4)``: a tuple of tensors. Of what is no tensor such a method may give anything."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PARTS):
+        return False
+    holder = ctx.value(site, node.func.value)
+    return holder is MISSING or placement.is_tensor(holder)
 
 
 def _bound_to(ctx: Context, site: Site, node: ast.expr) -> Any:

@@ -216,10 +216,25 @@ def next_strays(ctx: Context, site: Site) -> list[ast.expr]:
                 continue
             if not ctx.is_stray(Site(site.source, node, site.frame)):
                 continue
-            if (is_operand(ctx, site, node) or site.source.segment(node) == own) and not _only_shape(site, node):
+            met = is_operand(ctx, site, node) or site.source.segment(node) == own or _bound_to_stray(ctx, site, node)
+            if met and not _only_shape(site, node):
                 found.append(node)
         gone |= bound([statement])
     return found
+
+
+def _bound_to_stray(ctx: Context, site: Site, node: ast.AST) -> bool:
+    """``self.sin`` of ``c, s = self.cos[:n], self.sin[:n]``: does a name that is stray by now stand for it?"""
+    source = site.source
+    statement = source.statement(node)
+    if not isinstance(statement, ast.Assign) or statement is not source.statement(site.node):
+        return False
+    for target in statement.targets:
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            for name, part in zip(target.elts, statement.value.elts, strict=False):
+                if any(n is node for n in ast.walk(part)):
+                    return ctx.is_stray(Site(source, name, site.frame))
+    return False
 
 
 def _only_shape(site: Site, node: ast.AST) -> bool:
