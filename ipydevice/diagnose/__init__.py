@@ -9,7 +9,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.cells import CellHistory
-from ipydevice.diagnose import bindings, culprit, frames, holders, special
+from ipydevice.diagnose import climb, culprit, frames, holders, special
 from ipydevice.diagnose.causes import Facts, classify
 from ipydevice.diagnose.causes.passed import discarded_move
 from ipydevice.diagnose.culprit import Choice
@@ -78,7 +78,7 @@ class Analysis:
         found.other = _operand(_whole(choice.other)) if choice.other is not None else None
         found.target = self._target()
         found.chain = choice.chain
-        found.helper = next((step for step in reversed(choice.chain) if _hands_on(step)), None)
+        found.helper = next((step for step in reversed(choice.chain) if climb.hands_on(step)), None)
         found.owner_chain = self._owner_chain(owners)
         found.told = self._last_move(found.stray)
         found.cause = classify(Facts(found, self.tracer, owners))
@@ -154,11 +154,6 @@ def _whole(other: Candidate) -> Candidate:
     if is_state and holders.wholly_on(other.root, other.device or ""):
         return replace(other, member="", value=other.root, via="module")
     return other
-
-
-def _hands_on(step: Step) -> bool:
-    function = step.site.source.function(step.site.node) if step.how == "return" else None
-    return function is not None and bindings.handles_devices(function)
 
 
 def _kind(candidate: Candidate, via: str) -> str:

@@ -252,10 +252,15 @@ def handles_devices(function: FunctionNode) -> bool:
     """Whether a function moves things, or is told a device: then moving what it hands on is its job."""
     if any(re.fullmatch(r"dev(ice)?|to_device|target_device", name) for name in parameters(function)):
         return True
-    return any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda")
-        for node in ast.walk(function)
-    )
+    calls_of = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return any(isinstance(call.func, ast.Attribute) and _may_move(call, call.func.attr) for call in calls_of)
+
+
+def _may_move(call: ast.Call, verb: str) -> bool:
+    """``x.cuda()`` and ``x.to(device)``, but not ``x.to(torch.float16)`` or ``x.to(dtype)``."""
+    if verb != "to" or not call.args:
+        return verb in ("to", "cuda")
+    return not re.search(r"dtype|torch\.(float|double|half|bfloat|int|long|bool|complex)", ast.unparse(call.args[0]))
 
 
 def calls(tree: ast.AST, name: str) -> list[ast.Call]:

@@ -32,7 +32,7 @@ def outwards(stray: Candidate, frames: list[Frame], tracer: Tracer, *, to_its_so
         if outer is None:
             break
         stray = _model_behind(_lift(outer), users, tracer)
-    return stray
+    return _argument_behind(stray, users, tracer) if to_its_source else stray
 
 
 def _kept_by_self(stray: Candidate, tracer: Tracer) -> Candidate:
@@ -51,6 +51,33 @@ def _kept_by_self(stray: Candidate, tracer: Tracer) -> Candidate:
             via = kept[-1].via or ""
             return replace(stray, node=node, member="", root=None, via=via, owner=me, attribute=node.attr)
     return stray
+
+
+def _argument_behind(stray: Candidate, users: list[Frame], tracer: Tracer) -> Candidate:
+    """What a caller passed, where the stray was computed from it: ``enc.mask`` for a library's ``bias = extend(mask)``.
+
+    Not through a function that moves things: then that one is to blame.
+    """
+    if stray.member or stray.elsewhere is not None or placement.is_module(stray.value):
+        return stray
+    for step in tracer.trace(stray.site, stray.device):
+        if step.how not in ("assignment", "argument", "return") or hands_on(step):
+            break
+        outer = next((frame for frame in users[: users.index(stray.frame)] if frame.frame is step.site.frame), None)
+        if step.how != "argument" or outer is None or step.value is None:
+            continue
+        live = value(step.value, outer.scope)
+        if placement.is_tensor(live) and placement.device_of(live) == stray.device:
+            stray = Candidate(outer, step.value, stray.role, stray.device, value=live, known=True)
+        elif live is MISSING and isinstance(step.value, (ast.Attribute, ast.Subscript)):
+            stray = Candidate(outer, step.value, stray.role, stray.device, result=True)
+    return stray
+
+
+def hands_on(step: Step) -> bool:
+    """Whether a step is the return statement of a function that moves things, or is told a device."""
+    function = step.site.source.function(step.site.node) if step.how == "return" else None
+    return function is not None and bindings.handles_devices(function)
 
 
 def _model_behind(stray: Candidate, users: list[Frame], tracer: Tracer) -> Candidate:

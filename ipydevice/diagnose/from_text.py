@@ -245,6 +245,7 @@ def _name_state(found: Finding, optimizer: Site, reading: Reading) -> None:
 def _wanted_on_host(seen: list[_Meeting], mismatch: Mismatch) -> _Meeting | None:
     """The argument that a rule wants on the host: by its name, else what the code has on an accelerator."""
     wanted = mismatch.host_required or mismatch.argument or ""
+    seen = [meeting for meeting in seen if meeting.operand.device != HOST]
     for meeting in seen:
         if wanted and wanted in (meeting.operand.role, *meeting.operand.expression.split(".")):
             return meeting

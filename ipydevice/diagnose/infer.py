@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
-from ipydevice.placement.kinds import class_dicts, torch_class
+from ipydevice.placement.kinds import class_dicts, class_name, torch_class
 
 # Functions of torch that make a tensor from nothing: on the default device unless told otherwise.
 FACTORIES: Final = frozenset(
@@ -232,6 +232,18 @@ def on_the_way(expr: ast.expr) -> Iterator[ast.Call]:
         for inner in ast.walk(other)
     }
     yield from (node for node in ast.walk(expr) if isinstance(node, ast.Call) and node not in beside)
+
+
+def is_conversion(node: ast.Call, scope: Scope) -> bool:
+    """Whether ``x.to(...)`` changes the type alone: ``x.to(torch.float16)``, ``x.to(other.dtype)``, ``x.to(dtype)``."""
+    given = [*node.args, *(kw.value for kw in node.keywords if kw.arg not in ("non_blocking", "copy"))]
+    if keyword(node, "device") is not None or len(given) != 1:
+        return False
+    live = value(given[0], scope)
+    if live is not MISSING:
+        return class_name(type(live)) == "dtype"
+    last = given[0].attr if isinstance(given[0], ast.Attribute) else getattr(given[0], "id", "")
+    return "dtype" in last
 
 
 def moved_to(node: ast.Call, scope: Scope) -> str | None:

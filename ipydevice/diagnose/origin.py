@@ -19,7 +19,7 @@ from ipydevice.diagnose.code import Code
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
 from ipydevice.diagnose.finding import How, Site, Step
 from ipydevice.diagnose.frames import Frame, Sources
-from ipydevice.diagnose.infer import FACTORIES, call_name, device, keyword
+from ipydevice.diagnose.infer import FACTORIES, call_name, device, is_conversion, keyword
 from ipydevice.diagnose.meeting import view_of
 from ipydevice.diagnose.source import FunctionNode, Source
 from ipydevice.placement.kinds import class_dicts
@@ -100,6 +100,9 @@ class Tracer(Code):
                 others = [node.right] if isinstance(node, ast.BinOp) else node.comparators
                 side = self._guilty_side(site, (node.left, *others), stray_device)
                 return None if side is None else self._step(Site(site.source, side, site.frame), stray_device)
+            case ast.IfExp(body=one, orelse=another):
+                side = another if isinstance(one, ast.Constant) else one
+                return self._step(Site(site.source, side, site.frame), stray_device, part)
             case ast.NamedExpr():
                 return Step("assignment", Site(site.source, node, site.frame), node.value)
             case ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
@@ -207,12 +210,17 @@ class Tracer(Code):
         """Where exactly this attribute or item was assigned, in the same function or at a cell's top level."""
         text = ast.unparse(node)
         function = site.source.function(node)
+        running = [*site.source.ancestors(site.node)]  # `d[k] = d[k] + x` has not assigned anything yet
+
+        def assigned_in(tree: ast.AST) -> list[Binding]:
+            return [binding for binding in bindings.of_target(tree, text) if binding.node not in running]
+
         if function is not None and not isinstance(function, ast.Lambda):
-            binding = bindings.latest(bindings.of_target(function, text), site.source, site.node)
+            binding = bindings.latest(assigned_in(function), site.source, site.node)
             if binding is not None:
                 return self._binding_step(binding, site.source, site.frame, "item")
         for source, until in self._module_texts(site):
-            binding = _in_force(bindings.of_target(source.tree, text), source, until)
+            binding = _in_force(assigned_in(source.tree), source, until)
             if binding is not None:
                 how: How = "attribute" if isinstance(node, ast.Attribute) else "item"
                 return self._binding_step(binding, source, self._frame_running(source, binding.node), how)
@@ -276,7 +284,10 @@ class Tracer(Code):
         if function is not None:
             return self._returned(*function, part)
         if isinstance(node.func, ast.Attribute) and not call_name(node, scope):
-            if node.func.attr in ("to", "cuda", "cpu", "to_empty"):
+            moves = node.func.attr in ("to", "cuda", "cpu", "to_empty")
+            if moves and is_conversion(node, scope):
+                return self._step(Site(site.source, node.func.value, site.frame), stray_device)
+            if moves:
                 return self._of_model_device(site, node, stray_device)
             receiver = device(node.func.value, scope)
             unnamed = isinstance(node.func.value, ast.Call) or (

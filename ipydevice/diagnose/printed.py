@@ -6,7 +6,7 @@ import ast
 import linecache
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ipydevice.cells import Cell, CellHistory
 from ipydevice.diagnose import locate
@@ -30,7 +30,7 @@ class PrintedSite:
 
 def sites(frames: Sequence[PastedFrame], history: CellHistory) -> list[PrintedSite]:
     """The user's frames, the outermost first, each with the source that it speaks of."""
-    frames = [frame for frame in frames if not _is_inner(frame)]
+    frames = _as_written([frame for frame in frames if not _is_inner(frame)])
     sources = Sources(history)
     found: list[PrintedSite] = []
     for number, frame in enumerate(frames):
@@ -43,6 +43,53 @@ def sites(frames: Sequence[PastedFrame], history: CellHistory) -> list[PrintedSi
                 site.below, site.below_file = below.function.rpartition(".")[2], below.file.replace("\\", "/")
             found.append(site)
     return found
+
+
+_TIMED = ("<timed exec>", "<timed eval>", "<magic-timeit>")  # files that IPython's magics pretend to run
+
+
+def _as_written(frames: Sequence[PastedFrame]) -> list[PastedFrame]:
+    """The frames without the code that IPython makes of ``%%time`` and its like: at the line that the person wrote.
+
+    What is printed is ``get_ipython().run_cell_magic('time', '', BODY)`` at line 1 of the cell, and a frame of a file
+    that nobody has, whose lines count from the body's first (IPython 8 and 9, core/magics/execution.py).
+    """
+    found: list[PastedFrame] = []
+    outer: PastedFrame | None = None  # the call of a magic
+    for frame in frames:
+        if frame.file not in _TIMED or outer is None:
+            found.append(frame)
+            outer = frame if frame.cell is not None and _magic_of(frame.source) is not None else outer
+            continue
+        whole, body = _magic_of(outer.source) or (False, "")
+        lines = body.splitlines()
+        empty = next(
+            (n for n, line in enumerate(lines) if line.strip()), 0
+        )  # IPython leaves them out, and does not count
+        at = frame.line - 1 + empty
+        if 0 <= at < len(lines):
+            # A line magic stands on the line of its frame; a cell magic has the first line for itself.
+            line = at + 2 if whole else outer.line
+            source = lines[at].strip()
+            found[found.index(outer)] = replace(outer, line=line, source=source, columns=None, around=((line, source),))
+        outer = None
+    return found
+
+
+def _magic_of(source: str) -> tuple[bool, str] | None:
+    """(is it a cell's, its body) of ``get_ipython().run_cell_magic(name, line, body)``, as IPython prints it."""
+    if ".run_cell_magic(" not in source and ".run_line_magic(" not in source:
+        return None
+    try:
+        call = ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    match call:
+        case ast.Call(func=ast.Attribute(attr="run_cell_magic"), args=[_, _, ast.Constant(value=str() as body)]):
+            return True, body
+        case ast.Call(func=ast.Attribute(attr="run_line_magic"), args=[_, ast.Constant(value=str() as body)]):
+            return False, body
+    return None
 
 
 def _is_inner(frame: PastedFrame) -> bool:

@@ -10,7 +10,7 @@ from ipydevice import placement
 from ipydevice.diagnose import holders
 from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.diagnose.infer import FACTORIES, call_name, keyword, moved_to, on_the_way
+from ipydevice.diagnose.infer import FACTORIES, call_name, is_conversion, keyword, moved_to, on_the_way
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.messages import Mismatch
@@ -37,7 +37,7 @@ def weight(
     if device == HOST and any(other.device not in (HOST, "meta") for other in everyone):
         points += 2.0
     between_cards = HOST not in {other.device for other in everyone}
-    candidate = _as_registered(candidate)
+    candidate = _as_registered(candidate, tracer)
     if between_cards and candidate.via in ("parameter", "buffer"):
         if _is_split(candidate, everyone, tracer):
             return -4.0, []
@@ -70,9 +70,13 @@ def weight(
     return points, facts
 
 
-def _as_registered(candidate: Candidate) -> Candidate:
-    """``self.fb``, where fb is a buffer of the module ``self``: a tensor of `self`, as ``.fb`` of a callee would be."""
-    chain = [] if candidate.member or not candidate.known else _chain_of_node(candidate)
+def _as_registered(candidate: Candidate, tracer: Tracer) -> Candidate:
+    """A tensor of a module, whatever way it was come by: ``self.fb`` of a buffer, ``p`` of ``model.parameters()``."""
+    if candidate.member or not candidate.known or not placement.is_tensor(candidate.value):
+        return candidate
+    chain = _chain_of_node(candidate)
+    if len(chain) < 2 or chain[-1].via not in ("parameter", "buffer"):
+        chain = tracer.models.find(candidate.value)
     if len(chain) < 2 or chain[-1].via not in ("parameter", "buffer"):
         return candidate
     return replace(candidate, via=str(chain[-1].via), root=chain[-2].value)
@@ -194,6 +198,8 @@ def _is_told_where(call: ast.Call, scope: Scope) -> bool:
     """``t.to(dev)``, whose `dev` is gone: moved on purpose, wherever that was."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "to" or not (call.args or call.keywords):
         return False
+    if is_conversion(call, scope):
+        return False
     return value(keyword(call, "device") or (call.args[0] if call.args else None), scope) is MISSING
 
 
@@ -254,7 +260,7 @@ def _is_moved_afterwards(candidate: Candidate) -> bool:
 
 def _is_split(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
     """Whether the model that the parameter belongs to lives on the other card too: by design, as a pipeline does."""
-    chain = tracer.held.find(candidate.value)
+    chain = tracer.models.find(candidate.value) or tracer.held.find(candidate.value)
     if not chain or not placement.is_module(chain[0].value):
         return False
     others = {other.device for other in everyone if other.device != candidate.device}
@@ -265,7 +271,7 @@ def _is_on_named_card(candidate: Candidate, tracer: Tracer) -> bool:
     """Of the module itself, or of the model in the workspace that it is a part of."""
     if names_its_card(candidate.source.segment(candidate.node), tracer.trace(candidate.site), tracer):
         return True
-    chain = tracer.held.find(candidate.value)
+    chain = tracer.models.find(candidate.value) or tracer.held.find(candidate.value)
     return bool(chain) and names_its_card(chain[0].path, tracer.trace_global(chain[0].path), tracer)
 
 
