@@ -114,16 +114,22 @@ class NotebookFile:
             transform=transform(),
         )
 
-    def errors(self) -> list[PastedError]:
-        """The errors stored in the outputs, those in plain text outputs (logs, `!python train.py`) too."""
-        found: list[PastedError] = []
+    def failures(self) -> Iterator[tuple[PastedError, CellHistory]]:
+        """The errors stored in the outputs, those in plain text outputs (logs, `!python train.py`) too.
+
+        Each with the cells that had run by then: what ran later may define the same names anew.
+        """
+        history = self.history()
         for cell in self.cells:
+            by_then = [ran for ran in history.cells if cell.number is None or ran.number <= cell.number]
             for output in cell.outputs:
+                errors: list[PastedError] = []
                 if _is_error(output):
-                    found.append(_stored(output))
+                    errors = [_stored(output)]
                 elif output.get("output_type") == "stream":
-                    found += [error for error in text_traceback.read(_joined(output.get("text", ""))) if error.frames]
-        return found
+                    errors = [error for error in text_traceback.read(_joined(output.get("text", ""))) if error.frames]
+                for error in errors:
+                    yield error, CellHistory(by_then, history.transform)
 
     def with_sources(self, sources: Mapping[int, str]) -> NotebookFile:
         """The notebook with new sources for the cells at these positions, every other byte as it was.

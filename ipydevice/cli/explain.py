@@ -64,19 +64,17 @@ def run(given: argparse.Namespace) -> int:
 
 def explain(text: str, name: str) -> tuple[list[PastedError], list[Explained]]:
     """All exceptions that a text shows, and those of them that are device errors, explained."""
-    history = CellHistory()
     if notebook_files.is_notebook(text, name):
-        book = notebook_files.NotebookFile.read(text, name)
-        printed = book.errors()
-        history = book.history()
+        failures = list(notebook_files.NotebookFile.read(text, name).failures())
     else:
-        printed = text_traceback.read(text) or [PastedError("RuntimeError", text.strip())]
+        alone = text_traceback.read(text) or [PastedError("RuntimeError", text.strip())]
+        failures = [(error, CellHistory()) for error in alone]
     found = []
-    for error in printed:
+    for error, history in failures:
         diagnosis = postmortem.explain_printed(error, history)
         if diagnosis is not None:
             found.append(Explained(diagnosis, error.seen_by))
-    return printed, found
+    return [error for error, _ in failures], found
 
 
 def _print(found: list[Explained]) -> None:

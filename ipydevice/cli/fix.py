@@ -103,8 +103,7 @@ def fix(book: NotebookFile, *, guesses: bool = False) -> Fixed:
 
 
 def _diagnoses(book: NotebookFile) -> Iterator[Diagnosis]:
-    history = book.history()
-    for error in book.errors():
+    for error, history in book.failures():
         diagnosis = postmortem.explain_printed(error, history)
         if diagnosis is not None:
             yield diagnosis

@@ -133,3 +133,31 @@ def test_stdin_that_is_empty(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
     assert main(["explain", "-"]) == 2
     assert capsys.readouterr().err == "ipydevice explain: standard input is empty\n"
+
+
+TIMED = [
+    CELLS[0],
+    "def step(x):\n    return x * torch.ones(3)\n\nx = torch.zeros(3, device=device)",
+    "%%time\n\nx + torch.ones(3)\nprint(1)",
+    "%%time\nstep(x)",
+    "y = 1\n%time step(x)",
+    "%%capture\ny = 2\nx + torch.ones(3)",
+    "%%timeit -n1 -r1\ny = 3\nx + torch.ones(3)",
+    "def step(x):\n    return 2 * x",
+]
+
+
+def test_lines_under_magics_are_those_that_were_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """IPython runs the body of a magic's cell as a file of its own, and prints its lines; each error knows its past."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in TIMED])
+    NotebookClient(book, allow_errors=True, kernel_name="python3", timeout=240).execute()
+    path = tmp_path / "timed.ipynb"
+    nbformat.write(book, path)
+    assert main(["explain", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(one["failed"]["cell"], one["failed"]["line"]) for one in told] == [(3, 3), (2, 2), (2, 2), (6, 3), (7, 3)]
+    assert all(one["cause"] == "fresh_tensor_no_device" for one in told)
+    assert [one["fixes"][0]["rerun"][-1]["cell"] for one in told] == [3, 4, 5, 6, 7]
