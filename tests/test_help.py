@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import io
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from torch import nn
 import helper
 import ipydevice
 
-ipydevice.virtual_gpus(2).enable()
+gpus = ipydevice.virtual_gpus(2).enable()
 model = nn.Linear(4, 2).to("cuda:0")
 opt = torch.optim.Adam(model.parameters())
 model(torch.ones(3, 4, device="cuda:0")).sum().backward()
@@ -38,7 +36,7 @@ def shifted(x):
 
 
 @pytest.fixture
-def workspace(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+def workspace(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     """What the examples speak of, and an error whose fix is in a file, as `--apply` wants it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -47,9 +45,7 @@ def workspace(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert shell.run(WORKSPACE).error is None
     assert isinstance(shell.run("helper.shifted(torch.rand(3, 4, device='cuda:0'))").error, RuntimeError)
     yield shell
-    shell.run("ipydevice.virtual_gpus  # the session of virtual cards ends with this")
-    while importlib.import_module("ipydevice.virtual").enabled():
-        importlib.import_module("ipydevice.virtual.session").pop()
+    assert shell.run("gpus.disable()").error is None
 
 
 def examples(shell: Shell, kind: str, magic: str) -> list[str]:
@@ -84,9 +80,7 @@ def test_cell_magic(workspace: Shell) -> None:
 
 @pytest.mark.parametrize("magic", ["%devices?", "%devicefix?", "%%devicecheck?"])
 def test_help_as_people_ask_for_it(workspace: Shell, magic: str) -> None:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        found = workspace.ip.object_inspect_text(magic.rstrip("?"))
+    found = workspace.ip.object_inspect_text(magic.rstrip("?"))
     assert "Examples" in found
     assert "options:" in found
 
