@@ -60,7 +60,6 @@ def parallel(*layers: nn.Module, **options: Any) -> nn.Module:
 IN_GLOO: dict[str, tuple[Callable[[], Any], str]] = {
     "collective of two devices": (lambda: dist.all_gather([meta()], cpu()), "PT287"),
     "device_ids of a model on the host": (lambda: parallel(nn.Linear(2, 2), device_ids=[0]), "PT280"),
-    "two device_ids": (lambda: parallel(nn.Linear(2, 2), device_ids=[0, 1]), "PT452"),
     "a model of two device types": (
         lambda: parallel(nn.Linear(2, 2), nn.Linear(2, 2, device="meta")),
         "PT281",
