@@ -109,6 +109,9 @@ def survey(name: str, value: Any, kind: str, reader: FactReader) -> Survey:
         device = placement.device_of(value)
         if device != placement.UNKNOWN:
             found.counts[device] = 1
+        memory = placement.memory_of_storage(value) if kind == "storage" else None
+        if memory is not None:
+            found.memory[memory[0]] = device, memory[1]
         if kind == "array":
             found.memory["array", id(value)] = device, placement.bytes_of(value)
     return found

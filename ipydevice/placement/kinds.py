@@ -50,6 +50,12 @@ _ARRAY_CLASSES = (
 )
 
 
+def bases(cls: type) -> tuple[type, ...]:
+    """A class and its bases, nearest first."""
+    found: tuple[type, ...] = _mro(cls)
+    return found
+
+
 def class_dicts(cls: type) -> list[Mapping[str, Any]]:
     """The namespaces of a class and its bases, nearest first."""
     return [_namespace(base) for base in _mro(cls)]
@@ -136,6 +142,14 @@ def is_module(o: object) -> bool:
 def is_optimizer(o: object) -> bool:
     """Whether `o` is a `torch.optim.Optimizer`."""
     return is_a(o, "optimizer")
+
+
+def is_stream(o: object) -> bool:
+    """Whether `o` is a stream of torch's, or of a virtual GPU."""
+    if is_a(o, "stream") or is_a(o, "cuda stream"):
+        return True
+    virtual = sys.modules.get("ipydevice.virtual.cuda_api")
+    return virtual is not None and type(o) is virtual.Stream
 
 
 def is_array(o: object) -> bool:

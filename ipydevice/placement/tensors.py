@@ -11,7 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
-from ipydevice.placement.kinds import array_library, attributes, class_dicts, is_a, is_tensor, torch_class
+from ipydevice.placement.kinds import (
+    array_library,
+    attributes,
+    bases,
+    class_dicts,
+    is_a,
+    is_stream,
+    is_tensor,
+    made_by_statement,
+    module_name,
+    torch_class,
+)
 
 UNKNOWN = "?"
 Shape = tuple[int, ...]
@@ -85,7 +96,7 @@ def device_of(o: object) -> str:
         return UNKNOWN if device is None else str(device)
     if array_library(o) is not None:
         return _array_device(o)
-    if any(is_a(o, name) for name in ("storage", "typed storage", "stream", "cuda stream", "generator")):
+    if is_stream(o) or any(is_a(o, name) for name in ("storage", "typed storage", "generator")):
         return _other_device(o)
     return UNKNOWN
 
@@ -139,6 +150,15 @@ def storage_of(t: object) -> Memory | None:
     if storage is None or storage.device.type == "meta":  # of the storage: a subclass may answer for `is_meta`
         return None
     return int(storage._cdata), int(storage.nbytes())
+
+
+def memory_of_storage(o: object) -> Memory | None:
+    """Identity and bytes of a storage object's memory, typed or not; None for anything else, and on meta."""
+    storage = attributes(o).get("_untyped_storage") if is_a(o, "typed storage") else o
+    plain = torch_class("storage")
+    if plain is None or type(storage) is not plain or storage.device.type == "meta":  # type: ignore[attr-defined]
+        return None
+    return int(storage._cdata), int(storage.nbytes())  # type: ignore[attr-defined]
 
 
 def grad_of(t: object) -> Any:
@@ -345,9 +365,20 @@ class FactReader:
 def _other_device(o: Any) -> str:
     try:
         with quiet():
-            return str(attributes(o)["_untyped_storage"].device if is_a(o, "typed storage") else o.device)
+            device = _own_device(attributes(o)["_untyped_storage"] if is_a(o, "typed storage") else o)
+            return UNKNOWN if device is None else str(device)
     except (AttributeError, KeyError, RuntimeError):
         return UNKNOWN
+
+
+def _own_device(o: Any) -> Any:
+    """The ``device`` of a stream, generator or storage as torch's own class has it, whatever a subclass says."""
+    for base in bases(type(o)):
+        space = class_dicts(base)[0]
+        ours = not made_by_statement(base) or module_name(base).partition(".")[0] in ("torch", "ipydevice")
+        if ours and "device" in space:
+            return space["device"].__get__(o, base)
+    return attributes(o).get("device")
 
 
 # Of dlpack.h, DLDeviceType: host, CUDA, pinned host, ROCm, managed

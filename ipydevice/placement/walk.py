@@ -16,6 +16,7 @@ from ipydevice.placement.kinds import (
     is_module,
     is_optimizer,
     is_parameter,
+    is_stream,
     is_tensor,
     torch_class,
 )
@@ -129,8 +130,6 @@ _KINDS = (
     ("loader", "loader"),
     ("dataset", "dataset"),
     ("generator", "generator"),
-    ("stream", "stream"),
-    ("cuda stream", "stream"),
     ("storage", "storage"),
     ("typed storage", "storage"),
 )
@@ -153,6 +152,8 @@ def kind_of(o: object) -> str | None:
         return "module"
     if is_optimizer(o):
         return "optimizer"
+    if is_stream(o):
+        return "stream"
     for name, kind in _KINDS:
         if is_a(o, name):
             return kind

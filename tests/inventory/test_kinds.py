@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ipydevice.diagnosis import Row
 from ipydevice.listing import list_namespace, select
+from ipydevice.virtual import virtual_gpus
 
 
 def row(thing: Any) -> Row:
@@ -136,7 +137,8 @@ KINDS: dict[str, tuple[Callable[[], Any], tuple[str, str, int | None, str]]] = {
     ),
     "generator": (torch.Generator, ("generator", "cpu", 0, "")),
     "stream": (lambda: torch.Stream(device="cpu"), ("stream", "cpu", 0, "")),
-    "storage": (lambda: torch.ones(3).untyped_storage(), ("storage", "cpu", 0, "")),
+    "storage": (lambda: torch.ones(3).untyped_storage(), ("storage", "cpu", 12, "")),
+    "typed storage": (lambda: torch.ones(3).storage(), ("storage", "cpu", 12, "")),
     "packed": (lambda: nn.utils.rnn.pack_sequence([torch.ones(2, 1)]), ("packed sequence", "cpu", 24, "")),
     "list": (lambda: [[(ONE,)], {"a": {TWO}}], ("container", "cpu", 24, "2 tensors")),
     "deque": (lambda: collections.deque([ONE]), ("container", "cpu", 12, "1 tensor")),
@@ -161,6 +163,23 @@ def test_row(name: str) -> None:
     found = row(make())
     assert (found.kind, found.device, found.bytes, found.note) == wanted
     assert found.odd == ""
+
+
+def test_what_a_card_has_beside_tensors() -> None:
+    with virtual_gpus(2):
+        tensor = torch.ones(3, device="cuda:1")
+        scaler = torch.amp.GradScaler("cuda")
+        scaler.scale(torch.ones(1).cuda())
+        space = {
+            "stream": torch.cuda.Stream(device=1), "generator": torch.Generator("cuda:1"), "scaler": scaler,
+            "tensor": tensor, "storage": tensor.untyped_storage(),
+        }  # fmt: skip
+        found = list_namespace(space)
+    assert [(one.name, one.kind, one.device) for one in found.rows] == [
+        ("stream", "stream", "cuda:1"), ("generator", "generator", "cuda:1"), ("scaler", "scaler", "cuda:0"),
+        ("tensor", "tensor", "cuda:1"), ("storage", "storage", "cuda:1"),
+    ]  # fmt: skip
+    assert found.bytes_by_device == {"cuda:0": 8, "cuda:1": 12}  # the tensor and its storage are one memory
 
 
 @pytest.fixture
