@@ -88,7 +88,7 @@ def _to_compare(finding: Finding) -> list[str]:
     """What meets on the line that failed, where the text does not tell which of it is stray."""
     names = list(dict.fromkeys(operand.expression for operand in finding.operands if operand.expression.isprintable()))
     short = [name for name in names if len(name) <= 40]
-    return [f"there {' and '.join(short)} meet: compare their devices"] if len(short) > 1 else []
+    return [f"there {', '.join(short[:-1])} and {short[-1]} meet: compare their devices"] if len(short) > 1 else []
 
 
 class PostMortem:

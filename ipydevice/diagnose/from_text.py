@@ -52,7 +52,21 @@ def analyse(mismatch: Mismatch, frames: Sequence[PastedFrame], history: CellHist
         return found
     found.operands = [meeting.operand for meeting in seen]
     _choose(found, seen, mismatch, reading)
+    if found.stray is None and mismatch.family == "tensoriterator":
+        found.operands = _all_operands(last, mismatch, reading)  # the message does not tell which of the operators
     return found
+
+
+def _all_operands(last: PrintedSite, mismatch: Mismatch, reading: Reading) -> list[Operand]:
+    """What the line that failed computes with, in the order in which it is written."""
+    nodes = [node for node in ast.walk(last.statement) if isinstance(node, (ast.BinOp, ast.AugAssign, ast.Compare))]
+    found = [meeting.operand for node in nodes for meeting in _meetings(node, last, mismatch, reading)]
+    places = {
+        (node.lineno, node.col_offset): one
+        for one in found
+        if one.site is not None and isinstance(node := one.site.node, (ast.Name, ast.Attribute, ast.Subscript))
+    }
+    return [one for _, one in sorted(places.items(), key=lambda place: place[0])]
 
 
 @dataclass(slots=True)
