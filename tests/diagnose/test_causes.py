@@ -57,6 +57,11 @@ loader = [(torch.ones(4, 3), torch.ones(4, 1))]
 for x, y in loader:
     loss = criterion(net(x.to(DEV)), y)
 """),
+    ("must_be_cpu", "states", """
+states = torch.get_rng_state().to(DEV)
+---
+torch.set_rng_state(states)
+"""),
     ("fresh_tensor_no_device", "noise", """
 def corrupt(x):
     noise = torch.randn(4, 3)

@@ -33,7 +33,7 @@ def by_message(facts: Facts) -> str | None:
         and _in_dataset(facts)
     ):
         return "cuda_in_dataset"
-    if mismatch.family == "generator":
+    if mismatch.family == "generator" and mismatch.host_required is None:  # a random state belongs on the host
         return default_device(facts) or "generator_device"
     if facts.stray is not None and facts.stray.kind == "loader":
         return "cuda_in_dataset"
