@@ -53,7 +53,8 @@ def analyse(mismatch: Mismatch, frames: Sequence[PastedFrame], history: CellHist
     found.operands = [meeting.operand for meeting in seen]
     _choose(found, seen, mismatch, reading)
     if found.stray is None and mismatch.family == "tensoriterator":
-        found.operands = _all_operands(last, mismatch, reading)  # the message does not tell which of the operators
+        # The message does not tell which of the operators it was.
+        found.operands = _all_operands(last, mismatch, reading) or found.operands
     return found
 
 
