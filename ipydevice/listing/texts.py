@@ -19,7 +19,9 @@ _SECOND_CARD = re.compile(r"[a-z]+:[1-9]\d*")
 
 
 def remarks(everything: Sequence[Survey], cells: Sequence[str], reader: FactReader) -> Iterator[tuple[str, Oddity]]:
-    """Names with what is odd about them."""
+    """Names with what is odd about them; nothing where all of them are on the host."""
+    if all(device in ("cpu", "meta") for found in everything for device in found.devices):
+        return
     trees = [tree for tree in map(_parse, cells) if tree is not None]
     by_name = {found.name: found for found in everything}
     yield from calls.remarks(trees, by_name, reader)
