@@ -10,11 +10,11 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
-from ipydevice.fixes import classes, containers, phrases, uses
+from ipydevice.fixes import bindings, classes, containers, phrases, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.modules import moved_in_pieces, workspace_device
-from ipydevice.fixes.names import last_name, receiver, root
+from ipydevice.fixes.names import bound, last_name, receiver, root
 from ipydevice.fixes.objects import built_on_device, move_object
 from ipydevice.placement.kinds import attributes
 from ipydevice.placement.tensors import read
@@ -119,11 +119,30 @@ def _may_be_buffer(ctx: Context, owner: Any, attribute: str) -> classes.Setting 
     first = settings[0] if settings else None
     if first is None or first.method.name != "__init__" or not classes.after_super(first):
         return None
+    empty = isinstance(first.value, ast.Constant) and first.value.value is None
+    if empty and any(_runs_after_move(ctx, owner, s.method.name) for s in settings[1:]):
+        return None  # what is assigned to a buffer later is where it was made
     if len(_targets(first)) > 1 and not isinstance(first.value, ast.Constant):
         return None  # two names for one tensor
     if read(live, "grad_fn") is not None:
         return None  # computed from parameters: a buffer would keep the old graph
     return first
+
+
+def _runs_after_move(ctx: Context, owner: Any, method: str) -> bool:
+    """Do the cells call this method of the module below the statement that moves the module last?"""
+    names = {*bindings.names_of(ctx, owner), *bindings.names_around(ctx, owner)}
+    moved = called = -1
+    statements = (s for cell in ctx.work.order for s in ctx.work.effects(cell).tree.body)
+    for number, statement in enumerate(statements):
+        for call in ast.walk(statement):
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
+                continue
+            if call.func.attr in ("to", "cuda") and (root(call.func) in names or names & bound([statement])):
+                moved = number
+            if call.func.attr == method and root(call.func) in names:
+                called = number
+    return called > moved >= 0
 
 
 def _register(

@@ -36,6 +36,13 @@ def names_of(ctx: Context, wanted: Any) -> Iterator[str]:
             yield name
 
 
+def names_around(ctx: Context, wanted: Any) -> Iterator[str]:
+    """Workspace names of the modules inside which a module is."""
+    for name, live in list(ctx.finding.namespace.items()):
+        if placement.is_module(live) and not name.startswith("_") and contains(live, wanted):
+            yield name
+
+
 def of_path(ctx: Context) -> Iterator[Step]:
     """The binding of the stray tensor itself, where the workspace has a plain name for it."""
     stray = ctx.stray
@@ -67,16 +74,17 @@ def of_outer_module(ctx: Context) -> Iterator[Step]:
     wanted = stray.value if placement.is_module(stray.value) else stray.owner
     found: list[Step] = []
     for name, live in list(ctx.finding.namespace.items()):
-        if placement.is_module(live) and not name.startswith("_") and _contains(live, wanted):
+        if placement.is_module(live) and not name.startswith("_") and contains(live, wanted):
             found += all_bindings(ctx, name)
     found.sort(key=lambda step: -ctx.work.position(step.site.source.cell))
     yield from found
 
 
-def _contains(module: Any, wanted: Any, depth: int = 8) -> bool:
+def contains(module: Any, wanted: Any, depth: int = 8) -> bool:
+    """Is the module among the registered ones inside the other?"""
     if depth == 0 or wanted is None:
         return False
     for member in placement.members(module):
-        if member.via == "module" and (member.value is wanted or _contains(member.value, wanted, depth - 1)):
+        if member.via == "module" and (member.value is wanted or contains(member.value, wanted, depth - 1)):
             return True
     return False

@@ -62,6 +62,8 @@ def left_behind(ctx: Context) -> Iterator[Proposal]:
         if step.how == "argument":
             yield from _one(moves.beside_other_arguments(ctx))
     yield from _one(moves.beside_unpacked(ctx))
+    if any(objects.is_frozen(owner) for owner, _ in attributes.owners(ctx)):  # nothing of it can be set
+        yield from _one(objects.built_on_device(ctx))
     near = origins.near(ctx)
     if near is not None:
         yield from _one(moves.where_made(ctx, near))
@@ -119,12 +121,16 @@ def left_model(ctx: Context) -> Iterator[Proposal]:
     """A module that was never moved, or a tensor in an object that is none."""
     stray = ctx.stray
     if stray is not None and not _has_module(ctx):
+        yield from late.whole_again(ctx)
         yield from attributes.plain_attribute(ctx)
         yield from _named(ctx)
         yield from left_behind(ctx)
         return
     yield from containers.registered(ctx)
-    yield from modules.module_left_behind(ctx)
+    moved = list(modules.module_left_behind(ctx))
+    if not _any_edit(moved):
+        yield from late.whole_again(ctx)
+    yield from moved
     yield from kept_modules.kept_in_an_object(ctx)
     yield from _named(ctx)
 
@@ -192,6 +198,19 @@ def in_collection(ctx: Context) -> Iterator[Proposal]:
     yield from batches.list_at_use(ctx)
 
 
+def missing_card(ctx: Context) -> Iterator[Proposal]:
+    """A device that is not there: named otherwise where it is written, else a card that there is."""
+    yield from ordinals.several_cards(ctx)
+    named = list(absent.no_accelerator(ctx))
+    yield from named
+    if not _any_edit(named):
+        yield from ordinals.existing_card(ctx)
+
+
+def _any_edit(proposals: list[Proposal]) -> bool:
+    return any(proposal.drafts and all(draft.edit for draft in proposal.drafts) for proposal in proposals)
+
+
 def anything(ctx: Context) -> Iterator[Proposal]:
     """Where nothing else fits: what moves the thing at its use."""
     stray = ctx.stray
@@ -244,6 +263,6 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "stray_in_collection": (defaults.said_in_the_call, in_collection, left_behind),
     "library_returns_cpu": (taken_from_elsewhere,),
     "dp_replica_state": (replicas.kept_on_the_first_card, taken_from_elsewhere),
-    "no_accelerator": (ordinals.several_cards, absent.no_accelerator, ordinals.existing_card),
+    "no_accelerator": (missing_card,),
     "unknown": (defaults.said_in_the_call, left_behind),
 }

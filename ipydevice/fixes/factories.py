@@ -109,6 +109,19 @@ def make_on_device(
     return code
 
 
+def follows_already(ctx: Context, site: Site, value: ast.expr) -> bool:
+    """``torch.zeros_like(p)``, which ``device=p.device`` would tell nothing new."""
+    calls = fresh(value, ctx.scope(site))
+    if len(calls) != 1 or calls[0] is not value or any(k.arg == "device" for k in calls[0].keywords):
+        return False
+    function = calls[0].func
+    like = last_name(function).endswith("_like") and calls[0].args
+    model = calls[0].args[0] if like else function.value if last_name(function).startswith("new_") else None  # type: ignore[attr-defined]
+    return (
+        model is not None and ctx.device(Site(site.source, value, site.frame)) == f"{site.source.segment(model)}.device"
+    )
+
+
 def left_to_caller(site: Site, calls: list[ast.Call]) -> bool:
     """``device=device`` of a parameter: whoever calls the function decides."""
     for call in calls:

@@ -28,10 +28,10 @@ def to_numpy(ctx: Context) -> Iterator[Proposal]:
     node = _past_detach(stray.site.source, stray.site.node)
     live = ctx.value(stray.site)
     if type(live) in (list, tuple) and stray.member:
-        if not isinstance(node, ast.Name):
+        if not isinstance(node, (ast.Name, ast.Attribute)):
             return
         opening, closing = ("[", "]") if type(live) is list else ("tuple(", ")")
-        draft.replace(node, f"{opening}{_item_for_the_host(ctx, live)} for t in {node.id}{closing}")
+        draft.replace(node, f"{opening}{_item_for_the_host(ctx, live)} for t in {draft.segment(node)}{closing}")
     else:
         _to_host(draft, node, live if not stray.member else stray.value)
     for other in _others_for_the_host(ctx, stray.site, node):

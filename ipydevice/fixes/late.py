@@ -121,6 +121,39 @@ def _home_again(ctx: Context) -> Iterator[Proposal]:
         return
 
 
+def whole_again(ctx: Context) -> Iterator[Proposal]:
+    """``model.to(device)`` above its use, where the model has been moved and got more parameters afterwards."""
+    stray, start = ctx.stray, ctx.finding.start
+    if stray is None or start is None or start.source.cell is not ctx.work.failed:
+        return
+    wanted = stray.value if placement.is_module(stray.value) else stray.owner
+    for name, live in list(ctx.finding.namespace.items()):
+        if name.startswith("_") or not placement.is_module(live) or live is wanted:
+            continue
+        held = set(placement.devices_of(live))
+        if held != {ctx.target, stray.device} or not _registers(live, stray.value):
+            continue
+        line = start.frame.f_lineno if start.frame is not None else 0
+        body = start.source.tree.body
+        node = next((one for one in body if one.lineno <= line <= (one.end_lineno or 0)), None)
+        if node is None:
+            return
+        device = ctx.device(Site(start.source, node, start.frame), avoid=[name])
+        if device is None:
+            continue
+        draft = ctx.draft(start.source)
+        draft.before(node, f"{name}.to({device})")
+        yield Proposal(f"move {name} again before it is used", [draft], note="parts of it came after it was moved")
+        return
+
+
+def _registers(module: Any, wanted: Any) -> bool:
+    """Does moving the module move this too?"""
+    return any(found.value is wanted for found in placement.walk(module)) or (
+        placement.is_module(wanted) and bindings.contains(module, wanted)
+    )
+
+
 def _used_objects(ctx: Context) -> Iterator[tuple[str, Any, Site]]:
     """(text, object, place) of what is handed on along the stray's way, and of its owner in the failed cell."""
     for step in ctx.chain:

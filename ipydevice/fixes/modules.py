@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING
+from ipydevice.diagnose.evaluate import MISSING, attribute
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.infer import FACTORIES, call_name
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes import bindings, classes, phrases
 from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.device_expr import is_target
 from ipydevice.fixes.factories import fresh
 from ipydevice.fixes.names import bound, last_name, root
 from ipydevice.fixes.workspace import outermost_loop
+from ipydevice.placement.kinds import attributes
 
 # -- a whole module on the wrong device -------------------------------------------------------
 
@@ -47,6 +49,8 @@ def _is_sent_home(ctx: Context) -> bool:
     name = root(stray.site.node) if stray is not None else None
     if name is None:
         return False
+    if _owner_takes_home(ctx):
+        return True
     for cell in ctx.work.order:
         own = ctx.work.effects(cell)
         for node in own.nodes:
@@ -59,6 +63,21 @@ def _is_sent_home(ctx: Context) -> bool:
                     parameter = definition.args.args[given.index(name)].arg
                     if _moves(definition, parameter):
                         return True
+    return False
+
+
+def _owner_takes_home(ctx: Context) -> bool:
+    """Does an object that keeps the module know the target as its device, though the module is elsewhere?
+
+    Then it has moved the module there, and home again since.
+    """
+    stray = ctx.stray
+    module = None if stray is None else stray.value if placement.is_module(stray.value) else stray.owner
+    for live in list(ctx.finding.namespace.values()) if placement.is_module(module) else ():
+        if placement.is_module(live) or not any(held is module for held in list(attributes(live).values())):
+            continue
+        if is_target(ctx.work, attribute(live, "device")):
+            return True
     return False
 
 

@@ -11,7 +11,7 @@ from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.infer import call_name, device_name
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
-from ipydevice.fixes.factories import fresh, left_to_caller, make_on_device
+from ipydevice.fixes.factories import follows_already, fresh, left_to_caller, make_on_device
 from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.operands import is_operand, meets_home
 from ipydevice.fixes.phrases import listed, move_all, spoken, stray_names, target_value, to, where
@@ -227,6 +227,8 @@ def _all_strays(ctx: Context, live: Any) -> bool:
 
 
 def _value_moved(ctx: Context, site: Site, value: ast.expr, name: str) -> Proposal | None:
+    if follows_already(ctx, site, value):
+        return None
     draft = ctx.draft(site.source)
     made = make_on_device(ctx, draft, site, value, avoid=tuple(stray_names(ctx)))
     if made is not None:
@@ -346,9 +348,6 @@ def _passed_together(site: Site, statement: ast.stmt | None, name: str) -> bool:
 
 def _within(outer: ast.AST, inner: ast.AST) -> bool:
     return any(node is inner for node in ast.walk(outer))
-
-
-# -- where it is used -------------------------------------------------------------------------
 
 
 # -- where it is passed -----------------------------------------------------------------------

@@ -21,6 +21,7 @@ HOST_ROOTS = frozenset(["np", "numpy", "plt", "sns", "pd", "ax", "axes", "sklear
 
 
 _NOT_MET = frozenset(["shape", "dtype", "device", "to", "cuda"])  # no operand there, or moved already
+VIEWS = frozenset(["T", "mT", "H", "mH", "data", "real", "imag"])  # attributes of a tensor that are tensors
 LOADERS = frozenset(["DataLoader", "TensorDataset", "Subset", "random_split"])
 
 
@@ -63,6 +64,8 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
         case ast.Compare(left=left, comparators=comparators):
             rest = [a for a in (left, *comparators) if a is not node]
             return not any(isinstance(a, ast.Constant) or _to_host(a) for a in rest)
+        case ast.Attribute(attr=attr) if attr in VIEWS:
+            return is_operand(ctx, site, parent)
         case ast.Attribute(attr=attr) if attr not in HOST_METHODS and attr not in _NOT_MET:
             call = site.source.parent(parent)  # x.view(-1) meets what x meets
             return isinstance(call, ast.Call) and call.func is parent and is_operand(ctx, site, call)

@@ -117,7 +117,11 @@ def _after_state(ctx: Context, name: str) -> Iterator[tuple[Site, ast.stmt]]:
     for step in steps:
         if step.how in ("move", "item", "assignment", "attribute"):
             statement = _outer_statement(step)
-            if statement is not None and _knows(ctx, step.site, statement, name):
+            if (
+                statement is not None
+                and not _runs(ctx, step.site, statement)
+                and _knows(ctx, step.site, statement, name)
+            ):
                 yield step.site, statement
     last = _last_move(ctx, name)
     if last is not None:
@@ -162,6 +166,12 @@ def _outer_statement(step: Step) -> ast.stmt | None:
         elif isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             break
     return statement
+
+
+def _runs(ctx: Context, site: Site, statement: ast.stmt) -> bool:
+    """Is the failure inside the statement, so that nothing below it is reached?"""
+    failed = ctx.finding.failed
+    return site.source is failed.source and any(node is failed.node for node in ast.walk(statement))
 
 
 def _knows(ctx: Context, site: Site, statement: ast.stmt, name: str) -> bool:

@@ -13,23 +13,60 @@ from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes
 from ipydevice.fixes.attributes import as_buffer, at_use, owners
 from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.factories import fresh, make_on_device
 from ipydevice.fixes.modules import workspace_device
 from ipydevice.fixes.names import last_name, receiver, root
 from ipydevice.fixes.objects import move_object
+from ipydevice.fixes.phrases import listed, spoken
 from ipydevice.placement.kinds import attributes
 
 
 def kept_state(ctx: Context) -> Iterator[Proposal]:
     """A hidden state kept between calls: a buffer, or moved before it is used, None left alone."""
     for owner, attribute in owners(ctx):
-        if placement.is_module(owner):
+        again = _made_again(ctx, owner, attribute)
+        if again is not None:
+            yield again
+        elif placement.is_module(owner):
             buffer = as_buffer(ctx, owner, attribute)
             if buffer is not None:
                 buffer.title = f"make the state {attribute} a buffer, which moves with the module"
                 yield buffer
         guarded = _moved_if_there(ctx, owner, attribute)
         if guarded is not None:
+            guarded.live = None if again is not None else guarded.live  # the method would make it anew
             yield guarded
+
+
+def _made_again(ctx: Context, owner: Any, attribute: str) -> Proposal | None:
+    """``self.h = torch.zeros(n, d)`` in a method: made on the device there, where it would replace any buffer."""
+    names = [attribute, *(n for n, live in attributes(owner).items() if n != attribute and ctx.strays_like(live))]
+    settings = [(name, one) for name in names for one in classes.settings(ctx, owner, name)]
+    first = next((s for n, s in settings if n == attribute and _makes_anew(ctx, s)), None)
+    if first is None:
+        return None
+    draft = ctx.draft(first.site.source)
+    made: dict[str, str] = {}
+    for name, setting in settings:
+        if setting.site.source is first.site.source and setting.method is first.method and _makes_anew(ctx, setting):
+            assert setting.value is not None
+            site = Site(setting.site.source, setting.value, None)
+            device = make_on_device(ctx, draft, site, setting.value, avoid=tuple(names))
+            if device is None:
+                return None
+            made[f"{receiver(setting.method)}.{name}"] = device
+    return Proposal(
+        f"make {listed(list(made))} on {spoken(next(iter(made.values())))} in {first.method.name}()", [draft]
+    )
+
+
+def _makes_anew(ctx: Context, setting: classes.Setting) -> bool:
+    value = setting.value
+    return (
+        setting.method.name != "__init__"
+        and isinstance(value, ast.expr)
+        and bool(fresh(value, ctx.scope(setting.site)))
+    )
 
 
 def _moved_if_there(ctx: Context, owner: Any, attribute: str) -> Proposal | None:
@@ -116,6 +153,9 @@ def rebuilt(ctx: Context) -> Iterator[Proposal]:
                 if classes.is_random(setting.statement, source):
                     return
                 name = f"{own}.{attribute}"
+                held = attributes(owner).get(attribute)
+                if type(held) in (tuple, list) and held and placement.is_tensor(held[0]):
+                    name += "[0]"
                 device = ctx.device(Site(source, asked.test, _frame_of(ctx, source, asked)), avoid=[attribute])
                 if device is None or name in device:
                     continue
@@ -125,7 +165,7 @@ def rebuilt(ctx: Context) -> Iterator[Proposal]:
                     draft.suffix(asked.test, f" or {more}")
                 else:
                     draft.replace(asked.test, f"{draft.segment(asked.test)} or {more}")
-                yield Proposal(f"make {name} anew when the device has changed", [draft])
+                yield Proposal(f"make {own}.{attribute} anew when the device has changed", [draft])
                 return
 
 

@@ -14,7 +14,7 @@ from ipydevice.diagnose.source import Source
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import bound, root
 from ipydevice.fixes.objects import is_frozen, move_parts, tensor_parts
-from ipydevice.fixes.operands import HOST_METHODS, attribute_wanted_on_host, is_operand
+from ipydevice.fixes.operands import HOST_METHODS, VIEWS, attribute_wanted_on_host, is_operand
 from ipydevice.fixes.phrases import flat_move, listed, move_all, stray_names, to, where
 from ipydevice.fixes.workspace import outermost_loop
 from ipydevice.placement.tensors import read
@@ -250,12 +250,19 @@ def _widest(statement: ast.AST) -> Iterator[ast.expr]:
             continue
         if isinstance(child, (ast.Name, ast.Attribute, ast.Subscript)) and _is_chain(child):
             if isinstance(child.ctx, ast.Load):
-                yield child
+                yield _viewed(child)
             yield from (
                 n.slice for n in ast.walk(child) if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Name)
             )
             continue
         yield from _widest(child)
+
+
+def _viewed(node: ast.expr) -> ast.expr:
+    """``w`` of ``w.T``"""
+    while isinstance(node, ast.Attribute) and node.attr in VIEWS:
+        node = node.value
+    return node
 
 
 def _is_chain(node: ast.AST) -> bool:
