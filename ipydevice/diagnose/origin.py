@@ -33,6 +33,7 @@ class Tracer(Code):
     def __init__(self, sources: Sources, frames: list[Frame], namespace: dict[str, Any]) -> None:
         super().__init__(sources, frames, namespace)
         self.namespace = namespace
+        self._traced: dict[tuple[ast.AST, FrameType | None, str | None], list[Step]] = {}
         self._indexes: dict[int, holders.Index] = {}
 
     @cached_property
@@ -53,6 +54,12 @@ class Tracer(Code):
 
     def trace(self, site: Site, stray_device: str | None = None) -> list[Step]:
         """The steps from an expression outwards; the last one is the origin."""
+        key = (site.node, site.frame, stray_device)
+        if key not in self._traced:
+            self._traced[key] = self._trace(site, stray_device)
+        return list(self._traced[key])
+
+    def _trace(self, site: Site, stray_device: str | None) -> list[Step]:
         steps: list[Step] = []
         seen: set[int] = set()
         here: Site | None = site
@@ -283,6 +290,13 @@ class Tracer(Code):
         function = self.enter(self.called(node.func, scope), node, site)
         if function is not None:
             return self._returned(*function, part)
+        match node.func:
+            case ast.Attribute(value=ast.Name(id=name), attr="pop" | "popleft" | "get" | "get_nowait"):
+                function_around = site.source.function(node)
+                filled = fillings(function_around, name) if function_around is not None else []
+                if filled:
+                    return self._binding_step(filled[-1], site.source, site.frame)
+                return self._filled(name)
         if isinstance(node.func, ast.Attribute) and not call_name(node, scope):
             moves = node.func.attr in ("to", "cuda", "cpu", "to_empty")
             if moves and is_conversion(node, scope):

@@ -246,7 +246,7 @@ def _name_of(optimizer: Any, frame: Frame) -> ast.expr | None:
 
 
 def _parameter_name(parameter: Any, tracer: Tracer) -> str | None:
-    chain = tracer.models.find(parameter)
+    chain = tracer.models.find(parameter) or tracer.held.find(parameter)
     return chain[-1].path if chain else None
 
 

@@ -45,7 +45,9 @@ def weight(
             return 4.0, [f"the code puts {name} on {device}, a card that it names as a constant"]
         return -4.0, []  # parameters are at home and activations travel
     stays = between_cards and _weight_of_history(candidate, tracer, []) <= 0  # between cards the index travels
-    if mismatch.family == "indexing" and candidate.role == "value" and not (stays or _belongs_there(candidate, tracer)):
+    if mismatch.family == "indexing" and candidate.role == "value":
+        if stays or _belongs_there(candidate, tracer):
+            return 0.5, facts
         return points + 3.5, [f"{name} is on {device}, and what it gives is used on the device of the index"]
     if mismatch.family == "indexing" and candidate.role == "index":
         return points + 3.0, [f"{name} is the index, on {device}; {_BY_RULE}"]
@@ -276,11 +278,18 @@ def _is_on_named_card(candidate: Candidate, tracer: Tracer) -> bool:
 
 
 def _when_made(candidate: Candidate, tracer: Tracer) -> int:
-    """The line that made it, where that is in the same function; else 0."""
-    chain = tracer.trace(candidate.site, candidate.device)
-    if not chain or chain[0].site.source is not candidate.source or chain[0].how != "assignment":
-        return 0
-    return int(getattr(chain[0].site.node, "lineno", 0))
+    """The line that made it, where that is in the same function; else 0. Out of a list: the line that put it there."""
+    function = candidate.source.function(candidate.node)
+    made = 0
+    for step in tracer.trace(candidate.site, candidate.device):
+        if step.site.source is not candidate.source or candidate.source.function(step.site.node) is not function:
+            break
+        if step.how not in ("assignment", "item"):
+            break
+        made = int(getattr(step.site.node, "lineno", 0))
+        if step.how == "item":
+            break
+    return made
 
 
 def is_literal_device(call: ast.Call) -> bool:

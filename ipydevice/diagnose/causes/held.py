@@ -22,7 +22,7 @@ from ipydevice.diagnose.causes.facts import (
 from ipydevice.diagnose.causes.passed import checkpoint, hardcoded
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.holders import Holder
-from ipydevice.diagnose.infer import moved_to
+from ipydevice.diagnose.infer import moved_to, on_the_way
 from ipydevice.diagnose.weigh import HOST, names_its_card
 from ipydevice.placement.kinds import class_dicts
 
@@ -101,12 +101,30 @@ def _is_in_method_called_forward(site: Site) -> bool:
 
 
 def _added_after_move(facts: Facts) -> bool:
-    """The submodule was put into a moved model: assigned in a cell, or by a method other than __init__."""
+    """The submodule was put into a moved model: assigned in a cell, or by a method other than __init__.
+
+    Or the model was moved as a whole, which takes all along that is registered then: what is elsewhere came later.
+    """
+    if _was_moved_whole(facts):
+        return True
     for step in facts.finding.chain:
         if step.how == "attribute":
             function = step.site.source.function(step.site.node)
             return getattr(function, "name", "") != "__init__"
     return False
+
+
+def _was_moved_whole(facts: Facts) -> bool:
+    """Whether the model of the workspace that the stray is registered in was moved to where it should be."""
+    chain = facts.tracer.models.find(facts.stray.value)
+    registered = all(holder.via in ("parameter", "buffer", "module") for holder in chain[1:])
+    if len(chain) < 2 or not registered or facts.finding.target is None:
+        return False
+    moved = facts.tracer.last_move(chain[0].path)
+    calls = [(moved.node, moved)] if moved is not None and isinstance(moved.node, ast.Call) else []
+    made = facts.tracer.trace_global(chain[0].path)[:1]
+    calls += [(call, step.site) for step in made if step.value is not None for call in on_the_way(step.value)]
+    return any(moved_to(call, facts.tracer.scope(site)) == facts.finding.target for call, site in calls)
 
 
 def _moved_by_framework(facts: Facts) -> bool:
