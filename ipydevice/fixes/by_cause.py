@@ -62,6 +62,7 @@ def left_behind(ctx: Context) -> Iterator[Proposal]:
         if step.how == "argument":
             yield from _one(moves.beside_other_arguments(ctx))
     yield from _one(moves.beside_unpacked(ctx))
+    yield from host.index_into_host_data(ctx)
     if any(objects.is_frozen(owner) for owner, _ in attributes.owners(ctx)):  # nothing of it can be set
         yield from _one(objects.built_on_device(ctx))
     near = origins.near(ctx)
@@ -128,9 +129,10 @@ def left_model(ctx: Context) -> Iterator[Proposal]:
         return
     yield from containers.registered(ctx)
     moved = list(modules.module_left_behind(ctx))
-    if not _any_edit(moved):
-        yield from late.whole_again(ctx)
-    yield from moved
+    outside = [proposal for proposal in moved if not _in_a_class(proposal)]
+    again = [] if _any_edit(outside) else list(late.whole_again(ctx))
+    yield from again
+    yield from outside if again else moved
     yield from kept_modules.kept_in_an_object(ctx)
     yield from _named(ctx)
 
@@ -205,6 +207,11 @@ def missing_card(ctx: Context) -> Iterator[Proposal]:
     yield from named
     if not _any_edit(named):
         yield from ordinals.existing_card(ctx)
+
+
+def _in_a_class(proposal: Proposal) -> bool:
+    """Does it change how a class works, rather than one object?"""
+    return any(draft.source.class_of(node) is not None for draft in proposal.drafts for node, _ in draft.said)
 
 
 def _any_edit(proposals: list[Proposal]) -> bool:

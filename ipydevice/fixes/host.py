@@ -14,7 +14,7 @@ from ipydevice.fixes import bindings, classes, moves, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name, root
-from ipydevice.fixes.operands import HOST_ROOTS
+from ipydevice.fixes.operands import HOST_ROOTS, wanted_on_host
 from ipydevice.fixes.seams import at_the_seam
 from ipydevice.placement.tensors import read
 
@@ -202,6 +202,24 @@ def index_device(ctx: Context) -> Iterator[Proposal]:
         made = moves.where_made(ctx, step)
         if made is not None:
             yield made
+
+
+def index_into_host_data(ctx: Context) -> Iterator[Proposal]:
+    """``bank[idx.to(bank.device)]`` where the cells also give ``bank`` to numpy or a loader: it stays on the host."""
+    stray = ctx.stray
+    if stray is None or not isinstance(stray.site.node, ast.Name) or stray.device != "cpu":
+        return
+    name, source = stray.site.node.id, stray.site.source
+    parent = source.parent(stray.site.node)
+    if not isinstance(parent, ast.Subscript) or parent.value is not stray.site.node or not wanted_on_host(ctx, name):
+        return
+    live = ctx.value(_at(stray.site, parent.slice))
+    if placement.is_tensor(live) and placement.device_of(live) == ctx.target:
+        draft = ctx.draft(source)
+        draft.suffix(parent.slice, f".to({name}.device)")
+        yield Proposal(
+            f"move {source.segment(parent.slice)} where {name} is", [draft], note=f"{name} is used on the host"
+        )
 
 
 def generator_device(ctx: Context) -> Iterator[Proposal]:

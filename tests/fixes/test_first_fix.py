@@ -318,7 +318,7 @@ NOTEBOOKS = [
             "first = features('a')",
             "out = torch.stack([features(name) for name in ('a', 'b')])",
         ),
-        "    if name in kept: return kept[name].to(DEV)",
+        "out = torch.stack([features(name).to(DEV) for name in ('a', 'b')])",
     ),
     Notebook(
         "workers_that_touch_the_card",

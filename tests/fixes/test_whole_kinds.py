@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 import shells
 import torch
@@ -146,6 +148,111 @@ NOTEBOOKS = [
         ),
         "samples = [Sample(torch.ones(2, 3, device=DEV), torch.ones(2, 1, device=DEV)) for _ in range(2)]",
     ),
+    Notebook(
+        "tables_of_an_object_bound_together",
+        (
+            IMPORTS + "class Tables:\n    def __init__(self, n):\n        a = torch.arange(n) / n\n"
+            "        self.cos, self.sin = a.cos(), a.sin()\n    def __call__(self, x):\n        n = x.shape[-1]\n"
+            "        c, s = self.cos[:n], self.sin[:n]\n        return x * c + x * s\n"
+            "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.l, self.turn = nn.Linear(3, 3), Tables(8)\n"
+            "    def forward(self, x): return self.turn(self.l(x))",
+            "net = Net().to(DEV)",
+            "out = net(torch.ones(2, 3, device=DEV))",
+        ),
+        "        c, s = self.cos.to(x.device)[:n], self.sin.to(x.device)[:n]",
+    ),
+    Notebook(
+        "gradient_made_by_a_function_on_the_host",
+        (
+            IMPORTS + "def directions(ps):\n    flat = torch.cat([p.detach().flatten().cpu() for p in ps])\n"
+            "    total = torch.zeros_like(flat)\n    for _ in range(2):\n        u = torch.ones(flat.shape)\n"
+            "        total += u * 0.5\n    return total.split([p.numel() for p in ps])",
+            "net = nn.Linear(3, 2, bias=False).to(DEV)",
+            "for p, g in zip(net.parameters(), directions(list(net.parameters()))):\n    p.grad = g.view_as(p)\n"
+            "out = net.weight.grad",
+        ),
+        "    p.grad = g.to(DEV).view_as(p)",
+    ),
+    Notebook(
+        "own_optimizer_stepped_before_the_move",
+        (
+            IMPORTS + "class Slow(torch.optim.Optimizer):\n    def __init__(self, ps): super().__init__(ps, {})\n"
+            "    @torch.no_grad()\n    def step(self):\n        for group in self.param_groups:\n"
+            "            for p in group['params']:\n                kept = self.state[p]\n"
+            "                if not kept: kept['m'] = torch.zeros_like(p)\n                m = kept['m']\n"
+            "                m = 0.9 * m + p.grad\n                kept['m'] = m\n                p.sub_(0.1 * m)",
+            "net = nn.Linear(3, 1)\nopt = Slow(net.parameters())\ndef one(x):\n    opt.zero_grad()\n"
+            "    net(x).sum().backward()\n    opt.step()",
+            "one(torch.ones(2, 3))",
+            "net.to(DEV)",
+            "one(torch.ones(2, 3, device=DEV))\nout = net.weight.detach()",
+        ),
+        "for param, state in opt.state.items():",
+    ),
+    Notebook(
+        "state_that_a_method_makes_anew",
+        (
+            IMPORTS + "class Agent(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.cell, self.h, self.c = nn.LSTMCell(2, 3), None, None\n    def reset(self, n):\n"
+            "        self.h = torch.zeros(n, 3)\n        self.c = torch.zeros(n, 3)\n    def act(self, x):\n"
+            "        self.h, self.c = self.cell(x, (self.h, self.c))\n        return self.h",
+            "agent = Agent().to(DEV)",
+            "agent.reset(2)\nout = agent.act(torch.ones(2, 2, device=DEV))",
+        ),
+        "        self.c = torch.zeros(n, 3, device=DEV)",
+    ),
+    Notebook(
+        "parts_put_into_a_moved_model",
+        (
+            IMPORTS + "class Low(nn.Module):\n    def __init__(self, base):\n        super().__init__()\n"
+            "        self.base = base\n        self.A = nn.Parameter(torch.ones(2, base.in_features))\n"
+            "        self.B = nn.Parameter(torch.ones(base.out_features, 2))\n"
+            "    def forward(self, x): return self.base(x) + x @ self.A.T @ self.B.T\n"
+            "def inject(module):\n    for name, child in list(module.named_children()):\n"
+            "        if isinstance(child, nn.Linear): setattr(module, name, Low(child))",
+            "net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).to(DEV)",
+            "inject(net)",
+            "x = torch.ones(2, 3, device=DEV)\nout = net(x).detach()",
+        ),
+        "net.to(DEV)",
+    ),
+    Notebook(
+        "cache_of_a_tuple",
+        (
+            IMPORTS + "class Rope:\n    table = None\n    def tables(self, n, device):\n"
+            "        if self.table is None or self.table[0].size(0) < n:\n"
+            "            a = torch.arange(n, device=device) / n\n            self.table = (a.cos(), a.sin())\n"
+            "        return self.table[0][:n], self.table[1][:n]\n    def __call__(self, x):\n"
+            "        c, s = self.tables(x.size(0), x.device)\n        return x * c + s\nrope = Rope()",
+            "rope(torch.ones(4))",
+            "out = rope(torch.ones(4, device=DEV))",
+        ),
+        "        if self.table is None or self.table[0].size(0) < n or self.table[0].device != device:",
+    ),
+    Notebook(
+        "list_that_an_object_keeps_for_numpy",
+        (
+            IMPORTS + "import numpy as np\nclass Grab:\n    def __init__(self): self.rows = []\n"
+            "    def keep(self, x): self.rows.append(x.detach())\n"
+            "    def matrix(self): return np.concatenate(self.rows)",
+            "grab = Grab()\nfor _ in range(2): grab.keep(torch.ones(2, 3, device=DEV))",
+            "out = torch.from_numpy(grab.matrix())",
+        ),
+        "    def matrix(self): return np.concatenate([t.detach().cpu() for t in self.rows])",
+    ),
+    Notebook(
+        "attribute_set_again_after_the_move",
+        (
+            IMPORTS + "def fit(x): return torch.tensor(x.cpu().numpy()[:2])\nclass Quant(nn.Module):\n"
+            "    def __init__(self):\n        super().__init__()\n"
+            "        self.l, self.centres = nn.Linear(3, 3), None\n"
+            "    def start(self, z): self.centres = fit(z)\n    def forward(self, z): return (z - self.centres).abs()",
+            "quant = Quant().to(DEV)\nx = torch.ones(2, 3, device=DEV)\nquant.start(x)",
+            "out = quant(x)",
+        ),
+        "    def forward(self, z): return (z - self.centres.to(z.device)).abs()",
+    ),
 ]
 
 
@@ -280,3 +387,16 @@ def test_a_guard_stops_before_the_mistake() -> None:
         problem = run(shell, [guard.setup], "cuda:0")
     assert "AssertionError" in problem
     assert "net.scale" in problem
+
+
+def test_a_guard_is_code_whatever_the_path_holds() -> None:
+    found = asked(
+        IMPORTS
+        + "net = nn.Linear(3, 2).to(DEV)\nbatch = {'x': torch.ones(2, 3, device=DEV), \"y's\": torch.ones(2, 2)}",
+        "loss = net(batch['x']) - batch[\"y's\"]",
+    )
+    guards = [fix.setup for fix in found.fixes if fix.kind == "guard"]
+    assert guards
+    for code in guards:
+        assert code is not None
+        ast.parse(code)
