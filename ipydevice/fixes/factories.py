@@ -149,18 +149,24 @@ def _covers(expr: ast.expr, calls: list[ast.Call], ctx: Context, site: Site) -> 
 
 
 def _is_local_operand(ctx: Context, site: Site, node: ast.Name) -> bool:
-    parent: ast.AST | None = node
-    while isinstance(parent, (ast.Name, ast.Subscript, ast.UnaryOp)):
-        parent = site.source.parent(parent)
+    """Is it a local that the function has made, or may have made, on the host, and is it computed with here?"""
     function = next(iter(ctx.work.functions(site.source, node)), None)
     if function is None or node.id in parameters(function):
         return False
-    if isinstance(parent, ast.Call):  # torch.outer(torch.arange(n), inv): a number may stand there as well
-        bindings = (n for n in ast.walk(function) if isinstance(n, ast.Assign) and node.id in bound([n]))
-        return node in parent.args and any(fresh(one.value, ctx.scope(site)) for one in bindings)
+    parent: ast.AST | None = node
+    while isinstance(parent, (ast.Name, ast.Subscript, ast.UnaryOp)):
+        parent = site.source.parent(parent)
+    if isinstance(parent, ast.Attribute) and parent.attr in _OF_SIZES:
+        return False
+    bindings = (n for n in ast.walk(function) if isinstance(n, ast.Assign) and node.id in bound([n]))
+    if any(fresh(one.value, ctx.scope(site)) for one in bindings):
+        return True
     if not isinstance(parent, (ast.BinOp, ast.Compare)):
         return False
     return ctx.work.is_local(Site(site.source, node, None), node.id)
+
+
+_OF_SIZES = ("shape", "size", "dtype", "device", "numel", "dim", "ndim")
 
 
 def _is_callee(site: Site, node: ast.AST) -> bool:

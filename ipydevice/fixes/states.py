@@ -84,14 +84,29 @@ def _moved_if_there(ctx: Context, owner: Any, attribute: str) -> Proposal | None
     held = attributes(owner).get(attribute)
     if device is None:
         return None
+    moved_names = [attribute]
     moved = f"{name}.to({device})" if placement.is_tensor(held) else f"tuple(s.to({device}) for s in {name})"
+    code = f"if {name} is not None:\n    {name} = {moved}"
+    own = site.source.segment(node.value)
+    beside = {
+        n.attr for n in ast.walk(statement) if isinstance(n, ast.Attribute) and site.source.segment(n.value) == own
+    }
+    for other in sorted(beside - {attribute}):  # the cell state beside the hidden one
+        if ctx.strays_like(attributes(owner).get(other)):
+            code += f"\n    {own}.{other} = {own}.{other}.to({device})"
+            moved_names.append(other)
     draft = ctx.draft(site.source)
-    draft.before(statement, f"if {name} is not None:\n    {name} = {moved}")
+    draft.before(statement, code)
     path, here = classes.owner_path(ctx), workspace_device(ctx)
     live = None
     if path is not None and here is not None and placement.is_tensor(held):
-        live = f"{path}.{attribute} = {path}.{attribute}.to({here})"
-    return Proposal(f"move {name} to the input's device before it is used", [draft], live=live)
+        live = "\n".join(f"{path}.{one} = {path}.{one}.to({here})" for one in moved_names)
+    names = [f"{own}.{one}" for one in moved_names]
+    return Proposal(
+        f"move {listed(names)} to the input's device before {'it is' if len(names) == 1 else 'they are'} used",
+        [draft],
+        live=live,
+    )
 
 
 def stale_cache(ctx: Context) -> Iterator[Proposal]:
