@@ -224,7 +224,8 @@ def names_its_card(text: str, chain: list[Step], tracer: Tracer) -> bool:
 
 def _belongs_there(candidate: Candidate, tracer: Tracer) -> bool:
     """Whether a table is kept on its device by design: what is selected is moved next, or what is filled in before."""
-    return _is_moved_afterwards(candidate) or _is_filled_by_moves(candidate, tracer)
+    at_top = candidate.source.function(candidate.node) is None  # a notebook's data stays on the host
+    return at_top or _is_moved_afterwards(candidate) or _is_filled_by_moves(candidate, tracer)
 
 
 def _is_filled_by_moves(candidate: Candidate, tracer: Tracer) -> bool:

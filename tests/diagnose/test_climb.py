@@ -83,10 +83,10 @@ NAMED: dict[str, tuple[str, str, str, int, str | None]] = {
         "def f(x):\n    noise = torch.ones(3)\n    return x + noise\n---\none = torch.ones(3, device=DEV)\nf(one)",
         "noise", "cpu", 1, "x",
     ),
-    "a parameter that is bound again stays": (
+    "what the caller passed, where a parameter is bound to what is computed of it": (
         "def f(x, m):\n    m = m.clone() * 2\n    return x + m\n---\none = torch.ones(3, device=DEV)\n"
         "mask = torch.ones(3)\nf(one, mask)",
-        "m", "cpu", 1, "x",
+        "mask", "cpu", 2, "x",
     ),
     "the whole model": (
         NET + "\nx = torch.ones(1, 3, device=DEV)\n---\nnet(x)",

@@ -81,7 +81,7 @@ CHAINS: dict[str, tuple[str, str, list[str]]] = {
     "a loop over pairs": (
         "loader = [(torch.zeros(3), 1)]\n---\nfor i, (x, y) in enumerate(loader):\n    x.no",
         "x",
-        ["loop 2: for i, (x, y) in enumerate(loader): x.no"],
+        ["loop 2: for i, (x, y) in enumerate(loader): x.no", "assignment 1: loader = [(torch.zeros(3), 1)]"],
     ),
     "a comprehension": (
         "xs = [torch.zeros(3)]\n[x.no for x in xs]",

@@ -14,7 +14,7 @@ from ipydevice.diagnose.causes import by_message, held, passed
 from ipydevice.diagnose.words import EXPLANATIONS, HABITS
 
 FILLED = {"stray", "other", "device", "target", "origin", "where", "owner", "kind", "attribute"}
-WITHOUT_HABIT = {"ddp_wrong_device", "traced_constant", "unknown"}
+WITHOUT_HABIT = {"unknown"}
 
 
 def causes_of(module: ModuleType) -> set[str]:
