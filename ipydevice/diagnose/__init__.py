@@ -17,7 +17,7 @@ from ipydevice.diagnose.describe import describe
 from ipydevice.diagnose.finding import Finding, Operand, Site, Step, Stray
 from ipydevice.diagnose.frames import Frame, Sources
 from ipydevice.diagnose.holders import Holder
-from ipydevice.diagnose.infer import moved_to, with_index
+from ipydevice.diagnose.infer import call_name, moved_to, with_index
 from ipydevice.diagnose.locate import store_statement
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
@@ -84,11 +84,19 @@ class Analysis:
         found.cause = classify(Facts(found, self.tracer, owners))
         if found.cause == "to_result_discarded":
             found.told = discarded_move(found, self.tracer) or found.told
-        found.confidence = "certain" if choice.margin >= 2.0 else "likely" if choice.margin >= 0.5 else "guess"
+        certain = choice.margin >= 2.0 and not self._is_lost_on_the_way(choice.chain)
+        found.confidence = "certain" if certain else "likely" if choice.margin >= 0.5 else "guess"
         between_cards = "cpu" not in (found.stray.device, found.target)
         if (self.mismatch.confidence == "reader" or between_cards) and found.confidence == "certain":
             found.confidence = "likely"
         return found
+
+    def _is_lost_on_the_way(self, chain: list[Step]) -> bool:
+        """Whether the way ends at something put together of parts that are not known: ``torch.cat(batch.action)``."""
+        last = chain[-1] if chain else None
+        if last is None or last.how != "assignment" or not isinstance(last.value, ast.Call):
+            return False
+        return call_name(last.value, self.tracer.scope(last.site)) in ("cat", "stack", "concat", "vstack", "hstack")
 
     def _last_move(self, stray: Stray) -> Site | None:
         """For a module: the call in a cell that moved it to where it is now."""

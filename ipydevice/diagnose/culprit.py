@@ -220,7 +220,7 @@ def _choose_generator(choice: Choice, met: list[Candidate]) -> None:
         if candidate.known and not placement.is_tensor(candidate.value):
             choice.stray = candidate
             choice.other = next((c for c in met if c is not candidate), None)
-            choice.margin = 10.0
+            choice.margin = 1.0  # the generator, or the call that names no device
             return
 
 
