@@ -52,6 +52,11 @@ def of_name(scope: ast.AST, name: str) -> list[Binding]:
     return [binding for node in own_nodes(scope) for binding in _bind_name(node, name)]
 
 
+def made(scope: ast.AST, name: str) -> list[Binding]:
+    """The bindings that give `name` a value of its own: ``total += x`` changes the one that is there, where it is."""
+    return [binding for binding in of_name(scope, name) if not isinstance(binding.node, ast.AugAssign)]
+
+
 def _bind_name(node: ast.AST, name: str) -> Iterator[Binding]:
     def is_name(target: ast.expr) -> bool:
         return isinstance(target, ast.Name) and target.id == name

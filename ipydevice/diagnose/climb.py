@@ -15,7 +15,7 @@ from ipydevice.diagnose import bindings, holders
 from ipydevice.diagnose.evaluate import MISSING, value
 from ipydevice.diagnose.finding import Step
 from ipydevice.diagnose.frames import COMPREHENSIONS, Frame
-from ipydevice.diagnose.meeting import Candidate, candidates, ingredients
+from ipydevice.diagnose.meeting import Candidate, candidates, ingredients, view_of
 from ipydevice.diagnose.origin import Tracer
 
 
@@ -86,7 +86,8 @@ def _model_behind(stray: Candidate, users: list[Frame], tracer: Tracer) -> Candi
     ``self`` of ``for layer in self.layers``, ``target`` of ``state = target.state_dict()`` and of
     ``for p, q in zip(model.parameters(), target.parameters())``.
     """
-    if stray.member or not stray.known or not isinstance(stray.node, (ast.Name, ast.Subscript)):
+    shown = view_of(stray.node, stray.frame.scope) if isinstance(stray.node, ast.Attribute) else stray.node  # `p.data`
+    if stray.member or not stray.known or not isinstance(shown, (ast.Name, ast.Subscript)):
         return stray
     if not placement.is_module(stray.value) and not placement.is_tensor(stray.value):
         return stray

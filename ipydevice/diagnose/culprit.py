@@ -76,6 +76,7 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice:
 def _seen_through(candidate: Candidate, tracer: Tracer, mismatch: Mismatch) -> Candidate:
     """The result of a function that returns something it keeps is that thing: ``self.anchors(n)``."""
     node = candidate.node.elt if isinstance(candidate.node, (ast.ListComp, ast.GeneratorExp)) else candidate.node
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
     if not candidate.result or candidate.known or not isinstance(node, ast.Call):
         return candidate
     function = value(node.func, candidate.frame.scope)

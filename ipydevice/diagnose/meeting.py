@@ -92,12 +92,14 @@ def _expand(frame: Frame, expr: ast.expr, role: str, passed: dict[ast.expr, Any]
             return _expand(frame, one, role, passed) + _expand(frame, another, role, passed)
         case ast.Lambda() | ast.Constant() | ast.JoinedStr() | ast.Slice():
             return []
+        case ast.Call(func=ast.Name(id="float" | "int" | "bool" | "len" | "str" | "range" | "round")):
+            return []  # numbers and words have no device
     live = value(expr, frame.scope)
     if live is not MISSING:
         return list(_inside(frame, expr, role, live))
     if isinstance(expr, ast.Attribute) and role == "callee":
         return []  # a method: its receiver is an operand of its own
-    base = view_of(expr, frame.scope)
+    base = _shown(expr, frame.scope)
     if base is not expr:
         shown = _expand(frame, base, role, passed)
         if any(candidate.known for candidate in shown):
@@ -153,6 +155,15 @@ def _ingredients(frame: Frame, expr: ast.expr, role: str, where: str | None) -> 
 def _is_tensor_expression(expr: ast.expr, scope: Scope) -> bool:
     live = value(view_of(expr, scope), scope)
     return placement.is_tensor(live) or (isinstance(expr, (ast.BinOp, ast.Call)) and device(expr, scope) is not None)
+
+
+def _shown(expr: ast.expr, scope: Scope) -> ast.expr:
+    """The tensor with a name whose values an expression shows: ``batch["mask"]`` of ``batch["mask"][:, 0]``."""
+    base = view_of(expr, scope)
+    for node in ast.walk(expr):
+        if isinstance(node, ast.Subscript) and placement.is_tensor(value(node, scope)):
+            return node if view_of(node, scope) is base else base
+    return base
 
 
 def view_of(expr: ast.expr, scope: Scope) -> ast.expr:

@@ -77,7 +77,7 @@ class Tracer(Code):
     def trace_global(self, name: str) -> list[Step]:
         """The steps from a name of the workspace outwards, as it stands now."""
         for source in self._texts_of_cells():
-            found = bindings.of_name(source.tree, name)
+            found = bindings.made(source.tree, name)
             binding = found[-1] if found else self._by_global_statement(source, name)
             if binding is None:
                 continue
@@ -142,7 +142,7 @@ class Tracer(Code):
         frame = site.frame
         nested = False
         while function is not None:
-            binding = bindings.latest(bindings.of_name(function, name), source, node)
+            binding = bindings.latest(bindings.made(function, name), source, node)
             is_parameter = name in bindings.parameters(function)
             if binding is not None and not (
                 is_parameter and binding.line >= node.lineno and binding.how == "assignment"
@@ -195,7 +195,7 @@ class Tracer(Code):
 
     def _of_global(self, site: Site, name: str) -> Step | None:
         for source, until in self._module_texts(site):
-            binding = _in_force(bindings.of_name(source.tree, name), source, until)
+            binding = _in_force(bindings.made(source.tree, name), source, until)
             if binding is None:
                 binding = self._by_global_statement(source, name)
             if binding is not None:

@@ -12,6 +12,7 @@ from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from ipydevice import placement
+from ipydevice.diagnose import bindings
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_of, value
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
@@ -47,6 +48,8 @@ _HANDS_OUT = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENE
 def is_sound(ctx: Context, draft: Draft) -> bool:
     """Does all that the draft says at a place have what it asks for there, as far as this can be known?"""
     for node, code in draft.said:
+        if _leaves_alias(draft.source, node, code):
+            return False
         site = Site(draft.source, node, frame_at(ctx, draft.source, node))
         if "{}" in code and isinstance(node, ast.expr):
             if code.startswith("{}.") and not _has(ctx, site, node, code[3:].partition("(")[0]):
@@ -55,6 +58,50 @@ def is_sound(ctx: Context, draft: Draft) -> bool:
         if not _works(ctx, site, code):
             return False
     return True
+
+
+def _leaves_alias(source: Source, node: ast.AST, code: str) -> bool:
+    """Would a name of a loop or an argument be bound to a copy, which is then changed in place of what it stood for?
+
+    ``for p, q in zip(ema.parameters(), net.parameters()): p.data.mul_(m)``: after ``p = p.to(q.device)`` it runs, and
+    the average stays as it was.
+    """
+    try:
+        statement = ast.parse(code.strip()).body[0]
+    except (SyntaxError, IndexError):
+        return False
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return False
+    name = statement.targets[0].id
+    function = source.function(node)
+    scope = function or source.tree
+    loops = [part for part in ast.walk(scope) if isinstance(part, (ast.For, ast.AsyncFor))]
+    is_loops = any(isinstance(n, ast.Name) and n.id == name for loop in loops for n in ast.walk(loop.target))
+    is_argument = function is not None and name in bindings.parameters(function)
+    return (is_loops or is_argument) and any(_changes(part, name) for part in ast.walk(scope))
+
+
+def _changes(node: ast.AST, name: str) -> bool:
+    """``p.mul_(m)``, ``p.data.copy_(q)``, ``p += q``, ``p.data = q``, ``p.grad = g``, ``p[0] = q``"""
+    targets: list[ast.expr]
+    match node:
+        case ast.Call(func=ast.Attribute(value=what, attr=verb)) if verb.endswith("_") and not verb.endswith("__"):
+            targets = [what]
+        case ast.AugAssign(target=target):
+            targets = [target]
+        case ast.Assign(targets=all_of_them):
+            targets = [target for target in all_of_them if not isinstance(target, ast.Name)]
+        case _:
+            return False
+    for changed in targets:
+        root = changed
+        while isinstance(root, (ast.Attribute, ast.Subscript)) or (
+            isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute)
+        ):
+            root = root.func if isinstance(root, ast.Call) else root.value
+        if isinstance(root, ast.Name) and root.id == name:
+            return True
+    return False
 
 
 def frame_at(ctx: Context, source: Source, node: ast.AST) -> FrameType | None:

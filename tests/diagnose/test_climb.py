@@ -64,6 +64,17 @@ NAMED: dict[str, tuple[str, str, str, int, str | None]] = {
         "batch = torch.ones(1, 3)\n---\nnet(batch)",
         "batch", "cpu", 3, None,
     ),
+    "an item of a batch beside others": (
+        "batch = {'x': torch.ones(3, 4, device=DEV), 'mask': torch.ones(3)}\nhidden = torch.ones(3, 4, device=DEV)\n"
+        "---\nhidden * batch['mask'].unsqueeze(-1)",
+        "batch['mask']", "cpu", 2, "hidden",
+    ),
+    "the model behind the data of its parameters": (
+        "def update(a, b):\n    for p, q in zip(a.parameters(), b.parameters()):\n"
+        "        p.data.mul_(0.5).add_(q.data)\n"
+        "---\naverage, net = nn.Linear(2, 2), nn.Linear(2, 2).to(DEV)\n---\nupdate(average, net)",
+        "average", "cpu", 3, None,
+    ),
     "an item of a batch": (
         "def step(b):\n    return b['a'] + b['m']\n---\nbatch = {'a': torch.ones(3, device=DEV), 'm': torch.ones(3)}\n"
         "step(batch)",
