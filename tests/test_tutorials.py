@@ -32,6 +32,7 @@ _CHANGES = [
     (re.compile(r"\s+(?=[\d,]+ calls of torch in )"), "  "),  # as far right as the time is short
     (re.compile(r"\bhost \w[\w.-]*; "), "host <name>; "),
     (re.compile(r"^( +\d+ +)\d+( +\d+ +)(?=✗? ?cuda:)", re.MULTILINE), r"\1<pid>\2"),
+    (re.compile(r"\bpid +(?=local\b)"), "pid  "),  # as wide as the longest number of a process
     (re.compile(r"\b(\d) of \S+: NCCL"), r"\1 of <name>: NCCL"),
     (re.compile(r"torch \d\S*;"), "torch <version>;"),
     (re.compile(r"\x1b\[[\d;]*m"), ""),

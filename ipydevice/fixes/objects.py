@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING
+from ipydevice.diagnose.evaluate import MISSING, is_of
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.fixes import bindings, classes, earlier
 from ipydevice.fixes.context import Context, Proposal
@@ -148,7 +149,7 @@ def built_on_device(ctx: Context) -> Proposal | None:
         statement = step.site.source.statement(step.site.node)
         if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
             continue
-        calls = list(_built_in(statement.value))
+        calls = [call for call in _built_in(statement.value) if not _is_asked_of_object(ctx, step.site, call)]
         target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
         live = ctx.value(Site(step.site.source, target, step.site.frame))
         if placement.is_tensor(live) or placement.is_module(live) or not _holds_stray(ctx, live) or _fills_itself(ctx):
@@ -163,6 +164,14 @@ def built_on_device(ctx: Context) -> Proposal | None:
             name = step.site.source.segment(target)
             return Proposal(f"build {name} from tensors on {spoken(device)}", [draft])
     return None
+
+
+def _is_asked_of_object(ctx: Context, site: Site, call: ast.Call) -> bool:
+    """``data.minibatch(idx)``: what the object holds is given out, and not what the call is given."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    owner = ctx.value(Site(site.source, call.func.value, site.frame), call.func.value)
+    return owner is not MISSING and not is_of(owner, type, ModuleType)
 
 
 def _built_in(value: ast.expr) -> Iterator[ast.Call]:

@@ -132,6 +132,8 @@ def hardcoded(facts: Facts) -> str | None:
     for call, site in facts.calls_on_the_way():
         scope = facts.tracer.scope(site)
         moved = moved_to(call, scope)
+        if moved == HOST and ".numpy(" in site.source.segment(site.node):
+            continue  # on its way to numpy, which lives there
         if moved is not None and moved == facts.device:
             if is_literal_device(call):
                 return "hardcoded_device"
