@@ -134,6 +134,13 @@ def hardcoded(facts: Facts) -> str | None:
         moved = moved_to(call, scope)
         if moved == HOST and ".numpy(" in site.source.segment(site.node):
             continue  # on its way to numpy, which lives there
+        if (
+            moved == HOST
+            and facts.tracer.entered(site) is not None
+            and isinstance(call.func, ast.Attribute)
+            and call.func.attr == "cpu"
+        ):
+            return None  # a helper that works on the host by design
         if moved is not None and moved == facts.device:
             if is_literal_device(call):
                 return "hardcoded_device"
