@@ -172,7 +172,7 @@ NOTEBOOKS = [
             "for p, g in zip(net.parameters(), directions(list(net.parameters()))):\n    p.grad = g.view_as(p)\n"
             "out = net.weight.grad",
         ),
-        "    p.grad = g.to(DEV).view_as(p)",
+        "    g = g.to(DEV)",
     ),
     Notebook(
         "own_optimizer_stepped_before_the_move",
