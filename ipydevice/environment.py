@@ -58,7 +58,7 @@ def devices() -> list[str]:
     try:
         if torch.backends.mps.is_available():
             found.append("mps")
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 (a driver that is half there)
         pass
     return found
 

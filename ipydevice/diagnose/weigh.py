@@ -44,8 +44,8 @@ def weight(
         if _is_on_named_card(candidate, tracer):
             return 4.0, [f"the code puts {name} on {device}, a card that it names as a constant"]
         return -4.0, []  # parameters are at home and activations travel
-    stays = between_cards and _weight_of_history(candidate, tracer, []) <= 0  # between cards the index travels
     if mismatch.family == "indexing" and candidate.role == "value":
+        stays = between_cards and _weight_of_history(candidate, tracer, []) <= 0  # between cards the index travels
         if stays or _belongs_there(candidate, tracer):
             return 0.5, facts
         return points + 3.5, [f"{name} is on {device}, and what it gives is used on the device of the index"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipydevice import placement
+from ipydevice.diagnose import bindings
 from ipydevice.diagnose.evaluate import MISSING, Scope, attribute, value
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, with_index
@@ -86,13 +87,21 @@ def _candidates(work: Workspace, site: Site, avoid: frozenset[str]) -> Iterator[
             if name in avoid or _is_stray(work, live) or _moved_later(work, site, name):
                 continue
             if not _starts_otherwise(work, site, name):
-                yield rank + (2 if name == named else 2.2), f"{name}.device"
+                optional = 1.0 if _may_be_none(site, name) else 0.0
+                yield rank + optional + (2 if name == named else 2.2), f"{name}.device"
         elif placement.is_module(live):
             if name == "self" and not work.is_local(site, "self"):
                 continue
             yield from ((rank + r, code) for r, code in _told(work, name, live))
         else:
             yield from ((rank + r, code) for r, code in _of_object(work, name, live))
+
+
+def _may_be_none(site: Site, name: str) -> bool:
+    """``labels=None`` of the function around: there now, and gone in the next call."""
+    function = site.source.function(site.node)
+    default = bindings.default_of(function, name) if function is not None else None
+    return isinstance(default, ast.Constant) and default.value is None
 
 
 def _told(work: Workspace, name: str, live: Any) -> list[tuple[float, str]]:

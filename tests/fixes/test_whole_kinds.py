@@ -400,3 +400,19 @@ def test_a_guard_is_code_whatever_the_path_holds() -> None:
     for code in guards:
         assert code is not None
         ast.parse(code)
+
+
+def test_no_device_is_taken_from_an_argument_that_may_be_none() -> None:
+    cells = [
+        IMPORTS + "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.tok, self.pos = nn.Embedding(9, 4), nn.Embedding(6, 4)\n"
+        "    def forward(self, ids, labels=None):\n        places = torch.arange(ids.size(1))\n"
+        "        return self.tok(ids) + self.pos(places)\n",
+        "model = Model().to(DEV)\nids = torch.zeros(2, 5, dtype=torch.long, device=DEV)",
+        "out = model(ids, labels=ids[:, 0])",
+    ]
+    found, problem, _ = diagnosed(cells)
+    assert not problem, problem
+    said = "\n".join(edit.after for edit in found.fixes[0].edits)
+    assert "device=ids.device" in said
+    assert "labels.device" not in said

@@ -134,12 +134,7 @@ def hardcoded(facts: Facts) -> str | None:
         moved = moved_to(call, scope)
         if moved == HOST and ".numpy(" in site.source.segment(site.node):
             continue  # on its way to numpy, which lives there
-        if (
-            moved == HOST
-            and facts.tracer.entered(site) is not None
-            and isinstance(call.func, ast.Attribute)
-            and call.func.attr == "cpu"
-        ):
+        if moved == HOST and _is_cpu(call) and facts.tracer.entered(site) is not None:
             return None  # a helper that works on the host by design
         if moved is not None and moved == facts.device:
             if is_literal_device(call):
@@ -151,6 +146,10 @@ def hardcoded(facts: Facts) -> str | None:
         if isinstance(call.func, ast.Attribute) and call.func.attr == "type_as":
             return "hardcoded_device"
     return None
+
+
+def _is_cpu(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "cpu"
 
 
 def named_card(facts: Facts) -> str | None:
