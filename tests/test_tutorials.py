@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import nbformat
@@ -35,6 +36,14 @@ _CHANGES = [
     (re.compile(r"\bpid +(?=local\b)"), "pid  "),  # as wide as the longest number of a process
     (re.compile(r"\b(\d) of \S+: NCCL"), r"\1 of <name>: NCCL"),
     (re.compile(r"torch \d\S*;"), "torch <version>;"),
+    # Which of them ipyparallel raises depends on whether an engine's error was streamed before the cell ended.
+    (
+        re.compile(
+            r"^(?:CompositeError: one or more exceptions raised in: %px|AlreadyDisplayedError: \d+ errors)$",
+            re.MULTILINE,
+        ),
+        "<the engines' errors>",
+    ),
     (re.compile(r"\x1b\[[\d;]*m"), ""),
     (re.compile(r"[ ]+$", re.MULTILINE), ""),
 ]
@@ -58,11 +67,15 @@ def said(notebook: NotebookNode) -> str:
 
 
 def _shown(cell: NotebookNode) -> Iterator[str]:
-    for output in cell.outputs:
-        if output.output_type == "stream" and "%px" not in cell.source:
-            yield output.text.rstrip("\n")
-        elif output.get("data") and not output.get("metadata"):
-            yield output.data["text/plain"]
+    for kind, outputs in groupby(cell.outputs, key=lambda output: output.output_type):
+        if kind == "stream":
+            # One text: in how many messages it comes depends on when the kernel happens to flush.
+            if "%px" not in cell.source:
+                yield "".join(output.text for output in outputs).rstrip("\n")
+            continue
+        for output in outputs:
+            if output.get("data") and not output.get("metadata"):
+                yield output.data["text/plain"]
 
 
 class Executed:
