@@ -79,6 +79,19 @@ class Source:
                 return item
         return None
 
+    @cached_property
+    def functions(self) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+        """By name the first function or method of that name; of a class its own ``__init__``."""
+        found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ClassDef):
+                made = next((m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
+                if made is not None:
+                    found.setdefault(node.name, made)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                found.setdefault(node.name, node)
+        return found
+
     def segment(self, node: ast.AST) -> str:
         """The node as the user wrote it, several lines joined by one blank."""
         text = self._between(node)

@@ -11,7 +11,9 @@ from ipydevice.diagnosis import Row
 def rows_of(frames: list[Frame]) -> list[Row]:
     """Rows for each frame: the user's first, the innermost at the top, then the libraries'."""
     from ipydevice.listing import frame_rows
+    from ipydevice.placement import FactReader
 
+    reader = FactReader()
     rows: list[Row] = []
     ordered = [f for f in reversed(frames) if f.is_user] + [f for f in reversed(frames) if not f.is_user]
     seen: set[tuple[int, str, int]] = set()  # a function that calls itself shows what changes from call to call
@@ -19,7 +21,7 @@ def rows_of(frames: list[Frame]) -> list[Row]:
         code = id(frame.frame.f_code)
         used = {name: live for name, live in _used(frame).items() if (code, name, id(live)) not in seen}
         seen.update((code, name, id(live)) for name, live in used.items())
-        rows += frame_rows(used, title(frame), frame.is_user)
+        rows += frame_rows(used, title(frame), frame.is_user, reader=reader)
     return rows
 
 

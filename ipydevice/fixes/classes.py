@@ -88,17 +88,13 @@ def sources(ctx: Context) -> Iterator[Source]:
 def functions_named(ctx: Context, name: str) -> Iterator[tuple[Source, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """The functions and methods of that name in the notebook, and the ``__init__`` of a class, at most one a text."""
     for source in sources(ctx):
-        for node in ast.walk(source.tree):
-            found = init_of(node) if isinstance(node, ast.ClassDef) else node
-            if isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:  # type: ignore[attr-defined]
-                yield source, found
-                break
+        if name in source.functions:
+            yield source, source.functions[name]
 
 
 def cell_source(ctx: Context, cell: Cell) -> Source:
     """A cell's text with its tree."""
-    text, shift = ctx.work.history.python(cell)
-    return Source(text, cell.raw, cell=cell, shift=shift)
+    return ctx.work.source(cell)
 
 
 def settings(ctx: Context, owner: Any, attribute: str) -> list[Setting]:

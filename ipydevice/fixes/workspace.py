@@ -27,6 +27,7 @@ class Workspace:
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
         self.history = finding.history
+        self._sources: dict[Cell, Source] = {}
         self._local_names: dict[ast.AST, set[str]] = {}
         self.devices_told: dict[tuple[str, int], list[tuple[float, str]]] = {}  # by name and id of a live object
         self._functions: dict[ast.AST, list[ast.AST]] = {}
@@ -73,19 +74,30 @@ class Workspace:
         """What running this cell does to names."""
         found = self._effects.get(cell)
         if found is None:
-            text, _ = self.history.python(cell)
-            found = self._effects[cell] = Effects(Source(text).tree)
+            found = self._effects[cell] = Effects(self.source(cell).tree)
+        return found
+
+    def source(self, cell: Cell) -> Source:
+        """The cell's text with its tree, parsed once."""
+        found = self._sources.get(cell)
+        if found is None:
+            text, shift = self.history.python(cell)
+            found = self._sources[cell] = Source(text, cell.raw, cell=cell, shift=shift)
         return found
 
     @cached_property
     def _effects(self) -> dict[Cell, Effects]:
         return {}
 
+    @cached_property
+    def _positions(self) -> dict[int, int]:
+        return {id(cell): index for index, cell in enumerate(self.order)}
+
     def position(self, cell: Cell | None) -> int:
         """The cell's place in `order`; the end where it isn't there."""
-        for index, other in enumerate(self.order):
-            if other is cell:
-                return index
+        index = self._positions.get(id(cell))
+        if index is not None:
+            return index
         # A cell edited and run since: the run of the same cell stands for it.
         for index, other in enumerate(self.order):
             if cell is not None and other.raw == cell.raw:
@@ -94,7 +106,15 @@ class Workspace:
 
     def binders(self, name: str) -> list[Cell]:
         """The cells that bind a name, in order."""
-        return [cell for cell in self.order if name in self.effects(cell).binds]
+        return self._binders.get(name, [])
+
+    @cached_property
+    def _binders(self) -> dict[str, list[Cell]]:
+        found: dict[str, list[Cell]] = {}
+        for cell in self.order:
+            for name in self.effects(cell).binds:
+                found.setdefault(name, []).append(cell)
+        return found
 
     # -- scopes -------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from ipydevice.listing.oddity import Clue, Oddity
 from ipydevice.listing.survey import Many, One, Survey
 from ipydevice.placement import FactReader
 from ipydevice.placement.kinds import attributes, home_of
-from ipydevice.placement.members import MODULE_HOOKS, is_container
+from ipydevice.placement.members import MODULE_HOOKS, ClassParts, is_container
 
 META = "meta"
 _MOST_NAMED = 2  # tensors that one remark names
@@ -37,13 +37,13 @@ def of_object(found: Survey, reader: FactReader, name_of: Callable[[Any], str]) 
     return [remark for remark in remarks if remark is not None]
 
 
-def submodules(root: Any) -> Iterator[tuple[str, Any]]:
+def submodules(root: Any, parts: ClassParts | None = None) -> Iterator[tuple[str, Any]]:
     """Registered modules with their paths, the root first with ""; each once."""
     seen = {id(root): root}
     waiting = [("", root)]
     for path, module in waiting:
         yield path, module
-        for member in placement.members(module):
+        for member in placement.members(module, parts):
             if member.via == "module" and id(member.value) not in seen and placement.is_module(member.value):
                 seen[id(member.value)] = member.value
                 waiting.append((path + member.path, member.value))
@@ -100,7 +100,11 @@ def _of_loose(found: Many, reader: FactReader) -> Oddity | None:
     home = next(iter(found.registered))
     if home == META:
         return None
-    strays = [(path, stray) for path, module in submodules(found.value) for stray in _strays_of(module, home, reader)]
+    strays = [
+        (path, stray)
+        for path, module in submodules(found.value, reader.parts)
+        for stray in _strays_of(module, home, reader)
+    ]
     if not strays:
         return None
     path, stray = strays[0]
@@ -179,20 +183,31 @@ def _strays_of(module: Any, home: str, reader: FactReader) -> Iterator[_Stray]:
     """What a module's own code computes with and ``.to()`` leaves elsewhere than `home`."""
     if home_of(module) == "torch":
         return
-    for member in placement.members(module):
+    for member in placement.members(module, reader.parts):
         name = member.path[1:]
         if member.via != "attribute" or name in MODULE_HOOKS:
             continue
         value = member.value
         if placement.is_tensor(value) or is_container(value) or placement.is_module(value):
             device = _device_elsewhere(value, home, reader)
-            if device and reads_unmoved(module, name):
+            if device and _reads(module, (name,), reader):
                 yield _Stray(member.path, device, _sort_of(value), value)
         elif attributes(value) and home_of(value) not in placement.NO_TENSORS:
-            for inner in placement.members(value):
+            for inner in placement.members(value, reader.parts):
                 device = _device_elsewhere(inner.value, home, reader) if placement.is_tensor(inner.value) else ""
-                if device and (reads_unmoved(module, name, inner.path[1:]) or reads_unmoved(value, inner.path[1:])):
+                if not device:
+                    continue
+                if _reads(module, (name, inner.path[1:]), reader) or _reads(value, (inner.path[1:],), reader):
                     yield _Stray(member.path + inner.path, device, "object", inner.value)
+
+
+def _reads(owner: Any, names: tuple[str, ...], reader: FactReader) -> bool:
+    """`reads_unmoved`, asked once for all objects of a class: a deep model has thousands."""
+    question = id(type(owner)), names
+    answer = reader.unmoved.get(question)
+    if answer is None:
+        answer = reader.unmoved[question] = reads_unmoved(owner, *names)
+    return answer
 
 
 def _sort_of(value: Any) -> str:

@@ -61,7 +61,9 @@ def _nameless(_: Any) -> str:
     return ""
 
 
-def frame_rows(name_values: dict[str, object], frame: str, user: bool, limit: int = 300) -> list[Row]:
+def frame_rows(
+    name_values: dict[str, object], frame: str, user: bool, limit: int = 300, reader: FactReader | None = None
+) -> list[Row]:
     """The locals of one frame that have a device, at most `limit` of them.
 
     Args:
@@ -69,12 +71,13 @@ def frame_rows(name_values: dict[str, object], frame: str, user: bool, limit: in
         frame: how the table calls the frame, such as "In [7] train()".
         user: whether the frame runs the user's own code.
         limit: most rows to make; the values behind are not looked at.
+        reader: of the frames before, which knows the classes that it has met there.
     """
     if limit < 1 or not torch_is_there():
         return []
     rows: list[Row] = []
     with quietly():
-        reader = FactReader()
+        reader = FactReader() if reader is None else reader
         for found in surveys_of(name_values, reader):
             rows.append(row_of(found, frame=frame, user=user, oddities=odd.of_object(found, reader, _nameless)))
             if len(rows) >= limit:

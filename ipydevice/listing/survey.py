@@ -96,7 +96,7 @@ def survey(name: str, value: Any, kind: str, reader: FactReader) -> Survey:
     """Look at everything inside `value`; call it in a `placement.quiet()` block."""
     if placement.is_tensor(value):
         return One(name, value, kind, reader.facts(value))
-    found = Many(name, value, kind, placement.inside(value))
+    found = Many(name, value, kind, placement.inside(value, reader.parts))
     tensors: Iterable[Any] = found.inside
     if kind in ("optimizer", "scheduler"):
         # `step` and a learning rate may stay on the host (torch/optim/adam.py, "capturable")

@@ -30,14 +30,18 @@ class Inside:
         return chain(self.registered, self.loose)
 
 
-def inside(o: object) -> Inside:
-    """Every tensor in `o`, at most 200,000 that are in no module's tables; hooks of modules are not entered."""
+def inside(o: object, parts: ClassParts | None = None) -> Inside:
+    """Every tensor in `o`, at most 200,000 that are in no module's tables; hooks of modules are not entered.
+
+    Who asks for many objects hands the same dictionary as `parts` each time: classes are then read once.
+    """
+    parts = {} if parts is None else parts
     if is_tensor(o):
         return Inside(loose=[o])
     if is_module(o) and not is_a(o, "script"):
-        return _inside_module(o)
+        return _inside_module(o, parts)
     found = Inside()
-    for one in walk(o, limit=MOST_MEMBERS, depth=_DEPTH):
+    for one in walk(o, limit=MOST_MEMBERS, depth=_DEPTH, parts=parts):
         (found.registered if one.via in ("parameter", "buffer") else found.loose).append(one.value)
     return found
 
@@ -52,7 +56,7 @@ def devices_of(o: object) -> tuple[str, ...]:
         return FactReader().devices(inside(o))
 
 
-def _inside_module(root: object) -> Inside:
+def _inside_module(root: object, parts: ClassParts) -> Inside:
     """One loop written out: a model has thousands of modules, and calls would double the time.
 
     tests/benchmarks/bench_inventory.py compares it with ``named_parameters()`` and ``named_buffers()``.
@@ -62,7 +66,6 @@ def _inside_module(root: object) -> Inside:
     seen = {id(root): root}
     modules = [root]
     module_classes = {id(type(root))}  # of instances that `seen` keeps alive
-    parts: ClassParts = {}
     others: deque[Visit] = deque()
     own_dict = torch_class("module").__dict__["__dict__"].__get__  # `attributes`, for modules alone
     prefix = _own_prefix(own_dict(root))
@@ -105,7 +108,7 @@ def _inside_module(root: object) -> Inside:
     tensors.pop(id(None), None)
     found.registered = list(tensors.values())
     if others:
-        found.loose += (one.value for one in open_up(others, seen, MOST_MEMBERS, _DEPTH, MOST_MEMBERS))
+        found.loose += (one.value for one in open_up(others, seen, parts, MOST_MEMBERS, _DEPTH, MOST_MEMBERS))
     if found.loose:
         found.loose = [tensor for tensor in found.loose if id(tensor) not in tensors]
     return found

@@ -83,9 +83,12 @@ class ClassPart(NamedTuple):
 ClassParts = dict[int, tuple[type, ClassPart]]
 
 
-def members(o: object) -> Iterator[Member]:
-    """What `o` holds itself, one level deep, in the order in which it was put there."""
-    for write, name, value, via, key in holdings(o, {}):
+def members(o: object, parts: ClassParts | None = None) -> Iterator[Member]:
+    """What `o` holds itself, one level deep, in the order in which it was put there.
+
+    Who asks for many objects hands the same dictionary as `parts` each time: classes are then read once.
+    """
+    for write, name, value, via, key in holdings(o, {} if parts is None else parts):
         yield Member(write(name), value, via, key)
 
 

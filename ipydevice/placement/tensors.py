@@ -246,6 +246,8 @@ class FactReader:
         self._classes = (torch_class("tensor"), torch_class("parameter"))
         self._names: dict[Any, str] = {}
         self._sizes: dict[Any, tuple[str, int]] = {}  # of types: their names, bytes of an element
+        self.parts: dict[int, Any] = {}  # the `ClassParts` that `members` fills, of the classes met so far
+        self.unmoved: dict[tuple[int, tuple[str, ...]], bool] = {}  # what `listing.methods` has read of them
 
     def _name(self, thing: Any) -> str:
         name = self._names.get(thing)

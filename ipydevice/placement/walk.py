@@ -69,17 +69,22 @@ def is_leaf(o: object) -> bool:
     return id(type(o)) in LEAVES or _subclass(ModuleType, type(o))
 
 
-def walk(o: object, *, limit: int = 2000, depth: int = 8, looks: int = MOST_MEMBERS) -> Iterator[Found]:
+def walk(
+    o: object, *, limit: int = 2000, depth: int = 8, looks: int = MOST_MEMBERS, parts: ClassParts | None = None
+) -> Iterator[Found]:
     """Every tensor inside `o`, nearest first, each object once.
 
     At most `limit` tensors are told, `depth` levels and `looks` members looked at; Python modules are not entered.
+    `parts` knows classes that were met before, as in `members`.
     """
     if is_tensor(o):
         if limit > 0:
             yield Found("", o, None, o, "")
         return
     seen = {id(o): o}
-    yield from open_up(deque([Visit(o, "", o, "", None, None, 0)]), seen, limit, depth, looks)
+    yield from open_up(
+        deque([Visit(o, "", o, "", None, None, 0)]), seen, {} if parts is None else parts, limit, depth, looks
+    )
 
 
 class Visit(NamedTuple):
@@ -94,9 +99,10 @@ class Visit(NamedTuple):
     level: int
 
 
-def open_up(queue: deque[Visit], seen: dict[int, Any], limit: int, depth: int, looks: int) -> Iterator[Found]:
+def open_up(
+    queue: deque[Visit], seen: dict[int, Any], parts: ClassParts, limit: int, depth: int, looks: int
+) -> Iterator[Found]:
     """Opens what is in the queue; `seen` holds what it names, so that no id is used twice meanwhile."""
-    parts: ClassParts = {}
     while queue:
         holder, path, owner, inside, above, above_key, level = queue.popleft()
         for write, name, value, via, key in holdings(holder, parts):
