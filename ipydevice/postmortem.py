@@ -18,6 +18,7 @@ from ipydevice.diagnosis import Diagnosis, Fix, Row
 
 if TYPE_CHECKING:
     from ipydevice.diagnose import Analysis
+    from ipydevice.diagnose.culprit import Settled
     from ipydevice.diagnose.finding import Finding
     from ipydevice.messages import Mismatch
     from ipydevice.ranks.merged import MergedPostMortem
@@ -29,9 +30,12 @@ FROM_TEXT = "read from the text alone, nothing was run: devices follow from the 
 
 
 def begin(
-    exc: BaseException, history: CellHistory | None = None, namespace: dict[str, Any] | None = None
+    exc: BaseException,
+    history: CellHistory | None = None,
+    namespace: dict[str, Any] | None = None,
+    settled: Settled | None = None,
 ) -> PostMortem | MergedPostMortem | None:
-    """Start on an exception; None when it is no device error."""
+    """Start on an exception; None when it is no device error. What is `settled` is not named as its culprit."""
     if type(exc).__module__ == _OF_ENGINES:
         from ipydevice.ranks import merged
 
@@ -43,7 +47,7 @@ def begin(
     if found is None:
         return None
     raised, mismatch = found
-    return PostMortem(raised, mismatch, history or CellHistory(), namespace)
+    return PostMortem(raised, mismatch, history or CellHistory(), namespace, settled)
 
 
 def explain_printed(error: PastedError, history: CellHistory | None = None) -> Diagnosis | None:
@@ -95,7 +99,12 @@ class PostMortem:
     """One device error being examined. Holds frames and tensors until `finish`; drop it afterwards."""
 
     def __init__(
-        self, exc: BaseException, mismatch: Mismatch, history: CellHistory, namespace: dict[str, Any] | None
+        self,
+        exc: BaseException,
+        mismatch: Mismatch,
+        history: CellHistory,
+        namespace: dict[str, Any] | None,
+        settled: Settled | None = None,
     ) -> None:
         from ipydevice.diagnose import Analysis
 
@@ -107,7 +116,7 @@ class PostMortem:
         with self._stage("reading the frames"):
             if namespace is None:
                 namespace = _module_namespace(exc)
-            self._analysis = Analysis(exc.__traceback__, mismatch, history, namespace)
+            self._analysis = Analysis(exc.__traceback__, mismatch, history, namespace, settled)
         with self._stage("naming the culprit"):
             if self._analysis is not None:
                 self._analysis.find_culprit()

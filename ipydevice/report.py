@@ -23,6 +23,7 @@ class CheckFinding:
     count: int = 1  # calls that it stopped
     repaired: bool = True  # False: the call failed, and its error was raised
     repair: str = ""  # "labels was copied to cuda:0 for each call"
+    mended_with: int | None = None  # the index of an earlier finding whose first fix mends this one too
 
     @property
     def line(self) -> tuple[int | None, str | None, int | None]:
@@ -33,7 +34,7 @@ class CheckFinding:
     @property
     def offered(self) -> tuple[Fix, ...]:
         """The fixes that views show; further ones have the numbers behind all of these."""
-        return self.diagnosis.fixes[:OFFERED]
+        return self.diagnosis.fixes[:OFFERED] if self.mended_with is None else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,4 +143,5 @@ def _finding(finding: CheckFinding) -> dict[str, Any]:
         "count": finding.count,
         "repaired": finding.repaired,
         "repair": finding.repair,
+        "mended_with": finding.mended_with,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
@@ -13,9 +13,11 @@ import torch
 
 from ipydevice import placement
 from ipydevice.devicecheck import callsite, operands
+from ipydevice.diagnose.culprit import Settled
 from ipydevice.diagnose.evaluate import MISSING, Scope, value
-from ipydevice.diagnose.finding import Finding
+from ipydevice.diagnose.finding import Finding, Operand, Stray
 from ipydevice.diagnose.frames import Sources
+from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnosis import Diagnosis, Place
 from ipydevice.report import CheckFinding
 
@@ -42,6 +44,7 @@ class Entry:
     repaired: bool = True
     repair: str = ""
     lines: dict[tuple[CodeType, int], None] = field(default_factory=dict)  # where it stopped a call
+    taken: list[Operand] = field(default_factory=list)  # the stray as it stands on the lines that were diagnosed
 
     def met(self, frames: list[FrameType]) -> None:
         self.count += 1
@@ -55,22 +58,46 @@ class Ledger:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self._absorbed: list[Entry] = []  # met by checks inside, whose objects this one has not seen
-        self._by_call: dict[Any, Entry] = {}
+        self._by_call: dict[Any, list[Entry]] = {}  # all that a call took to be repaired
         self._by_object: dict[int, Entry] = {}
         self._held: list[Any] = []  # what `_by_object` names, so that no id is used twice
         self._derived: dict[int, tuple[weakref.ref[Any], Entry]] = {}  # what strays have been computed into
         self._made_from: dict[int, Entry] = {}  # tensors out of which the stray of an entry was computed
 
-    def known(self, frames: list[FrameType], tensors: list[torch.Tensor]) -> Entry | None:
-        """The entry of a mistake that has been met before."""
-        for tensor in tensors:
-            entry = self._of(tensor)
-            if entry is not None:
-                return entry
-        entry = self._by_call.get(_call(frames, tensors))
-        if entry is not None:
-            return entry
-        return self._inside_stray_module(frames, tensors)
+    def known(self, frames: list[FrameType], tensors: list[torch.Tensor]) -> tuple[list[Entry], bool]:
+        """The entries of mistakes that have been met before, and whether these were all of such a call."""
+        found = list(dict.fromkeys(filter(None, map(self._of, tensors))))
+        listed = self._by_call.get(_call(frames, tensors))
+        if listed is not None and all(entry in listed for entry in found):
+            return listed, True
+        if not found:
+            inside = self._inside_stray_module(frames, tensors)
+            return ([], False) if inside is None else ([inside], True)
+        return found, False
+
+    def settle(self, frames: list[FrameType], tensors: list[torch.Tensor], entries: list[Entry]) -> None:
+        """These were all the mistakes of this call."""
+        self._by_call[_call(frames, tensors)] = entries
+
+    def strays_among(self, tensors: list[torch.Tensor], entries: list[Entry]) -> list[torch.Tensor]:
+        """Those that are the stray of one of the entries, a view of it, or computed from it."""
+        shown = [(each.value, entry) for entry in entries for each in entry.taken if each.known]
+        return [
+            tensor
+            for tensor in tensors
+            if self._of(tensor) in entries
+            or any(placement.same(each, tensor) and _strays(tensor, entry) for each, entry in shown)
+        ]
+
+    def settled(self, entries: Sequence[Entry]) -> Settled:
+        """Whether what stands on the failing line is the stray of one of the entries."""
+
+        def is_settled(candidate: Candidate) -> bool:
+            if candidate.known and self._by_object.get(id(candidate.value)) in entries:
+                return True
+            return any(_is(each, candidate) for entry in entries for each in entry.taken)
+
+        return is_settled
 
     def _of(self, tensor: torch.Tensor) -> Entry | None:
         """The mistake that `tensor` is, or was computed from."""
@@ -79,9 +106,7 @@ class Ledger:
             alive, entry = self._derived[id(tensor)]
             if alive() is not tensor:  # another one under an id that was used before
                 return None
-        if entry is None or placement.device_of(tensor) != entry.stray_device:
-            return None
-        return entry
+        return entry if entry is not None and _strays(tensor, entry) else None
 
     def trace(self, given: Any, result: Any) -> None:
         """What a call makes out of a stray, and leaves on its device, is the same mistake."""
@@ -104,9 +129,7 @@ class Ledger:
                 return entry
         return None
 
-    def add(
-        self, diagnosis: Diagnosis, finding: Finding | None, frames: list[FrameType], tensors: list[torch.Tensor]
-    ) -> Entry:
+    def add(self, diagnosis: Diagnosis, finding: Finding | None, tensors: list[torch.Tensor]) -> Entry:
         """The entry of a call that was diagnosed: a new one, or one whose mistake it turns out to be."""
         entry = self._same_mistake(diagnosis, finding)
         if entry is None:
@@ -119,12 +142,32 @@ class Ledger:
                 _marks_of_mistake(diagnosis, finding),
             )
             if finding is not None and finding.stray is not None:
-                self._held.append(finding.stray.owner)  # its id is one of the marks
+                self._held += [finding.stray.owner, _holder(finding.stray)]  # their ids are among the marks
             self.entries.append(entry)
-        self._by_call[_call(frames, tensors)] = entry
         if finding is not None:
             self._remember(finding, entry)
+            self._take(finding, entry, tensors)
         return entry
+
+    def _take(self, finding: Finding, entry: Entry, tensors: list[torch.Tensor]) -> None:
+        """Which of the call's tensors it is: what has no name is told by the place among those without one."""
+        taken = finding.taken
+        if taken is None or taken.site is None:
+            return
+        entry.taken.append(taken)
+        if taken.known:
+            return
+        named = [each.value for each in finding.operands if each.known and placement.is_tensor(each.value)]
+        nameless = [each for each in finding.operands if not each.known and each.device == taken.device]
+        left = [
+            tensor
+            for tensor in tensors
+            if _strays(tensor, entry) and not any(placement.same(tensor, value) for value in named)
+        ]
+        if len(left) == len(nameless):
+            for tensor, each in zip(left, nameless, strict=True):
+                if each.site is not None and each.site.node is taken.site.node:
+                    self._hold(tensor, entry)
 
     def _same_mistake(self, diagnosis: Diagnosis, finding: Finding | None) -> Entry | None:
         marks = _marks_of_mistake(diagnosis, finding)
@@ -195,7 +238,34 @@ class Ledger:
         first: dict[Any, int] = {}
         for at, one in enumerate(found):
             first.setdefault(one.line, at)
-        return tuple(sorted(found, key=lambda one: first[one.line]))
+        return tuple(_mended_with(sorted(found, key=lambda one: first[one.line])))
+
+
+def _strays(tensor: torch.Tensor, entry: Entry) -> bool:
+    return placement.device_of(tensor) == entry.stray_device
+
+
+def _is(operand: Operand, candidate: Candidate) -> bool:
+    if operand.known or candidate.known:
+        return operand.known and candidate.known and placement.same(operand.value, candidate.value)
+    return operand.site is not None and _where(operand.site.node) == _where(candidate.node)
+
+
+def _where(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+
+
+def _mended_with(findings: list[CheckFinding]) -> Iterator[CheckFinding]:
+    """A fix that mends two mistakes of one call is offered once."""
+    offered: dict[Any, int] = {}
+    for at, finding in enumerate(findings):
+        fixes = finding.diagnosis.fixes
+        first = (fixes[0].edits, fixes[0].setup) if fixes else None
+        if first in offered:
+            yield replace(finding, mended_with=offered[first])
+        else:
+            offered |= {first: at} if first is not None else {}
+            yield finding
 
 
 def _same(one: Entry, other: Entry) -> bool:
@@ -229,7 +299,18 @@ def _marks_of_mistake(diagnosis: Diagnosis, finding: Finding | None) -> set[Any]
         where = (diagnosis.cause, origin.cell, origin.file, origin.line)
         by_line = diagnosis.cause in _BY_LINE
         marks.add(where if by_line else (*where, diagnosis.culprit.expression, diagnosis.culprit.device))
+        holder = _holder(stray)
+        if holder is not None:
+            marks.add((*where, id(holder)))  # batch.x and batch.y, of a batch that one line has made
     return marks
+
+
+def _holder(stray: Stray | None) -> Any:
+    """The object of the user's whose attribute the stray is: ``batch`` of ``batch.x``."""
+    if stray is None or stray.member or stray.site.frame is None or not isinstance(stray.site.node, ast.Attribute):
+        return None
+    live = value(stray.site.node.value, Scope.of_frame(stray.site.frame))
+    return None if live is MISSING or placement.is_module(live) or placement.is_tensor(live) else live
 
 
 def _siblings(finding: Finding) -> Iterable[Any]:
@@ -244,7 +325,7 @@ def _siblings(finding: Finding) -> Iterable[Any]:
     if stray.site.frame is None or not isinstance(node, ast.expr):
         return
     holder = value(node, Scope.of_frame(stray.site.frame))
-    if type(holder) is dict:
+    if type(holder) in (dict, list, tuple):
         yield from (tensor for tensor in operands.tensors_of(holder) if placement.device_of(tensor) == stray.device)
 
 

@@ -12,7 +12,7 @@ from ipydevice.cells import CellHistory
 from ipydevice.diagnose import climb, culprit, frames, holders, special
 from ipydevice.diagnose.causes import Facts, classify
 from ipydevice.diagnose.causes.passed import discarded_move
-from ipydevice.diagnose.culprit import Choice
+from ipydevice.diagnose.culprit import Choice, Settled
 from ipydevice.diagnose.describe import describe
 from ipydevice.diagnose.finding import Finding, Operand, Site, Step, Stray
 from ipydevice.diagnose.frames import Frame, Sources
@@ -33,9 +33,15 @@ class Analysis:
     """One error under examination; holds frames and tensors, so drop it when done."""
 
     def __init__(
-        self, tb: TracebackType | None, mismatch: Mismatch, history: CellHistory, namespace: dict[str, Any]
+        self,
+        tb: TracebackType | None,
+        mismatch: Mismatch,
+        history: CellHistory,
+        namespace: dict[str, Any],
+        settled: Settled | None = None,
     ) -> None:
         self.mismatch = mismatch
+        self._settled = settled
         self.history = history
         self.namespace = namespace
         self.sources = Sources(history)
@@ -46,7 +52,7 @@ class Analysis:
     def find_culprit(self) -> None:
         """Which thing is on the wrong device; the dearest part, needed for the headline."""
         self.choice = special.choose(self.frames, self.mismatch, self.tracer) or culprit.choose(
-            self.frames, self.mismatch, self.tracer
+            self.frames, self.mismatch, self.tracer, self._settled
         )
 
     def finding(self) -> Finding | None:
@@ -75,6 +81,7 @@ class Analysis:
             return found
         owners = holder_chain(choice.stray, self.tracer)
         found.stray = self._stray(choice.stray, owners)
+        found.taken = _operand(choice.taken) if choice.taken is not None else None
         found.other = _operand(_whole(choice.other)) if choice.other is not None else None
         found.target = self._target()
         found.chain = choice.chain

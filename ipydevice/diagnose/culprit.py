@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import MethodType
 from typing import Any
@@ -40,9 +41,13 @@ class Choice:
     role: str = ""  # the stray's part in the failing call
     margin: float = 0.0  # how far the stray's weight is above the best of the other side
     host_required: bool = False
+    taken: Candidate | None = None  # the stray as it stands on the failing line
 
 
-def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice:
+Settled = Callable[[Candidate], bool]  # whether it is known to be stray, and another mistake is looked for
+
+
+def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer, settled: Settled | None = None) -> Choice:
     """Find the stray among what met in the innermost frame of the user's, then follow it outwards."""
     users = [frame for frame in frames if frame.is_user]
     if not users or mismatch.kind == "availability":
@@ -56,7 +61,7 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice:
     if not any(candidate.device for candidate in met):
         met = anywhere(frame, inside)
     choice = Choice(met=met)
-    sides = _sides(met, inside, mismatch)
+    sides = _sides([c for c in met if settled is None or not settled(c)], inside, mismatch)
     if mismatch.family == "numpy" or mismatch.host_required:
         _choose_for_host(choice, mismatch, below)
     elif mismatch.family == "generator":
@@ -67,6 +72,7 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice:
         _choose_only_side(choice, sides, mismatch)
     if choice.stray is not None:
         choice.role = choice.stray.role
+        choice.taken = choice.stray
         choice.stray = _first_of_mixed_model(choice.stray, tracer) or choice.stray
         choice.stray = climb.outwards(choice.stray, frames, tracer, to_its_source=not choice.host_required)
         choice.chain = _chain(choice.stray, tracer)

@@ -105,6 +105,7 @@ class Finding:
     namespace: dict[str, Any]
     start: Site | None = None  # the outermost frame of the user's; None where only a text is at hand
     stray: Stray | None = None
+    taken: Operand | None = None  # the stray as it stands on the failing line
     other: Operand | None = None  # what the stray met
     operands: list[Operand] = field(default_factory=list)
     target: str | None = None  # the device on which the stray should be: "cuda:0", "cpu"

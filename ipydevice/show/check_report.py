@@ -36,6 +36,7 @@ def _blocks(report: CheckReport) -> Iterator[Block]:
         yield Remark("partial", f"the code ended with {report.error}; what comes after it was not checked")
     raised = _STOPPED if report.stopped else _RAISED
     number = 1
+    firsts: list[int] = []  # the number of the first fix of each finding
     if report.together is not None:
         yield Options((option(number, report.together),))
         number += 1
@@ -45,6 +46,9 @@ def _blocks(report: CheckReport) -> Iterator[Block]:
         for at, finding in enumerate(findings):
             own = finding.diagnosis.marks if marked is None else marked if at == 0 else None
             yield from _finding(finding, number, own, raised)
+            if finding.mended_with is not None:
+                yield Remark("fix", f"fix {firsts[finding.mended_with]} mends this too")
+            firsts.append(number)
             number += len(finding.offered)
     if any(finding.repaired for finding in report.findings):
         yield Remark("note", "repaired for this run only: the code and its objects are as they were")

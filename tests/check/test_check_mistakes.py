@@ -194,6 +194,88 @@ def test_two_mistakes_on_one_line(notebook: Notebook) -> None:
     assert checked.mistakes == [(4, "p"), (4, "q")]
 
 
+IN_ONE_CALL = {
+    "labels and the weights of a loss": (
+        "m = nn.Linear(4, 3).to(device)\nx = torch.randn(5, 4, device=device)\n"
+        "labels = torch.arange(5) % 3\ncriterion = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 3.0]))",
+        "loss = criterion(m(x), labels).detach()",
+        ["labels", "criterion.weight"],
+    ),
+    "members of a list": (
+        "x = torch.randn(5, 4, device=device)",
+        "a = torch.ones(2, 4)\nb = torch.zeros(1, 4)\nc = torch.cat([x, a, b])",
+        ["a", "b"],
+    ),
+    "what has no name": (
+        "x = torch.randn(5, 4, device=device)",
+        "c = torch.cat([x, torch.ones(2, 4), torch.zeros(1, 4)])",
+        ["torch.ones(2, 4)", "torch.zeros(1, 4)"],
+    ),
+    "three": (
+        "q = torch.randn(1, 2, 3, 4, device=device)",
+        "k, v = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 3, 4)\nm = torch.zeros(3, 3)\n"
+        "y = F.scaled_dot_product_attention(q, k, v, attn_mask=m)",
+        ["k", "v", "m"],
+    ),
+    "what is written to is at home": (
+        "x = torch.zeros(5, device=device)",
+        "i = torch.tensor([0, 1])\nvalues = torch.ones(2)\nx.scatter_add_(0, i, values)",
+        ["i", "values"],
+    ),
+    "one of them is used by way of a view": (
+        "x = torch.randn(2, 3, device=device)",
+        "one, other = torch.ones(3, 2), torch.zeros(1)\ny = torch.addcmul(x, one.T, other)",
+        ["one", "other"],
+    ),
+    "parts of one object are one mistake": (
+        "from types import SimpleNamespace\nx = torch.randn(2, 3, device=device)",
+        "batch = SimpleNamespace(low=torch.ones(3), high=torch.zeros(3))\ny = torch.addcmul(x, batch.low, batch.high)",
+        ["batch.low"],
+    ),
+    "members of one batch are one mistake": (
+        "x = torch.randn(2, 3, device=device)\nbatch = [torch.ones(3), torch.zeros(3)]",
+        "y = torch.addcmul(x, batch[0], batch[1])",
+        ["batch[0]"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IN_ONE_CALL.values(), ids=IN_ONE_CALL)
+def test_every_mistake_of_one_call(notebook: Notebook, case: tuple[str, str, list[str]]) -> None:
+    setup, cell, culprits = case
+    notebook.run(setup)
+    checked = notebook.check(cell)
+    assert checked.run.error is None, checked.run.text
+    assert [culprit for _, culprit in checked.mistakes] == culprits
+    for finding in checked.report.findings:
+        assert finding.repaired
+        assert finding.diagnosis.cause != "unknown"
+        assert finding.offered or finding.mended_with == 0
+        assert finding.diagnosis.culprit is not None
+        assert finding.diagnosis.culprit.expression in finding.repair or "what meets it" in finding.repair
+    same_on_the_host(notebook, setup, cell)
+
+
+def test_each_mistake_of_a_call_counts_its_calls(notebook: Notebook) -> None:
+    notebook.run("x = torch.randn(5, 4, device=device)\nb = torch.ones(4)")
+    checked = notebook.check(
+        "for _ in range(3):\n    a = torch.ones(4)\n    c = torch.addcmul(x, a, b)\nd = x * b\ne = x + a\n"
+    )
+    counts = {finding.diagnosis.culprit.expression: finding.count for finding in checked.report.findings}
+    assert counts == {"a": 4, "b": 4}
+
+
+def test_a_fix_that_mends_two_mistakes_is_offered_once(notebook: Notebook) -> None:
+    notebook.run("x = torch.randn(5, 4, device=device)")
+    checked = notebook.check("a = torch.ones(4)\nb = torch.zeros(4)\nc = torch.addcmul(x, a, b)\n")
+    one, other = checked.report.findings
+    assert other.mended_with == 0
+    assert not other.offered
+    assert "fix 1 mends this too" in checked.run.text
+    mended = one.offered[0].edits[0].after
+    notebook.run(mended.removeprefix("%%devicecheck -o report \n"))
+
+
 @pytest.mark.parametrize("second", ["cuda:1", "cuda:0"])
 def test_between_two_cards(notebook: Notebook, second: str) -> None:
     notebook.run(f"x = torch.randn(4, device='cuda:0')\nw = torch.nn.Linear(4, 2).to({second!r})")

@@ -101,7 +101,7 @@ def test_data_is_json_with_stable_keys(notebook: Notebook) -> None:
         "stopped", "dry", "mutated", "notes", "cell", "cell_id", "cell_source", "done",
     }  # fmt: skip
     first = plain["findings"][0]
-    assert set(first) == {"diagnosis", "places", "count", "repaired", "repair"}
+    assert set(first) == {"diagnosis", "places", "count", "repaired", "repair", "mended_with"}
     assert first["diagnosis"]["culprit"]["expression"] == "labels"
     assert plain["transfers"][0]["place"]["line"] == 4
     assert plain["cell"] == report.findings[0].diagnosis.failed.cell
