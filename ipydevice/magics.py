@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from ipydevice import hook
+from ipydevice.arguments import parsed
 from ipydevice.requirements import torch_trouble
 
 # Loading the extension costs a kernel's user time: the rest is imported when a magic is first used.
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ipydevice.diagnosis import Diagnosis, Fix, Inventory
     from ipydevice.report import CheckReport
 
+_MOST_NAMED = 4  # fixes, or virtual GPUs, by name in one line
+_MOST_CARDS = 128  # the index of a torch.device is a signed byte
 _SORTS = ("bytes", "name", "device")  # listing.SORTS; not imported, so that loading costs nothing
 
 
@@ -56,7 +59,7 @@ class DeviceMagics(Magics):
 
         A checkpoint file is listed without being loaded. `ipydevice.inventory()` gives the same as an object.
         """
-        asked = parse_argstring(self.devices, line)
+        asked = parsed(self.devices, line, "%devices")
         if asked.plain and asked.json:
             raise UsageError("%devices prints either --plain text or --json, not both")
         if asked.virtual is not None:
@@ -159,7 +162,7 @@ class DeviceMagics(Magics):
 
         `%devicefix 1` prints the fix and puts it into the next cell; `--apply` is for fixes that edit `.py` files.
         """
-        asked = parse_argstring(self.devicefix, line)
+        asked = parsed(self.devicefix, line, "%devicefix")
         if asked.forget:
             if asked.number is not None or asked.apply or asked.report:
                 raise UsageError("%devicefix --forget stands alone: first take the fix, then forget the error")
@@ -240,8 +243,10 @@ class DeviceMagics(Magics):
             print(f"Then run {rerun}.")
 
     def _switch_virtual(self, wish: str) -> None:
-        if wish != "off" and not (wish.isdecimal() and int(wish) > 0):
-            raise UsageError(f"%devices --virtual takes a number of GPUs, such as 2, or off; it got {wish!r}")
+        if wish != "off" and not (wish.isdecimal() and 0 < int(wish) <= _MOST_CARDS):
+            raise UsageError(
+                f"%devices --virtual takes a number of GPUs, such as 2 (at most {_MOST_CARDS}), or off; it got {wish!r}"
+            )
         from ipydevice.virtual import enabled, virtual_gpus
 
         self.close()
@@ -249,8 +254,8 @@ class DeviceMagics(Magics):
             left = enabled()
             if left:
                 print(
-                    f"{left} virtual GPU{'s' * (left > 1)} stay on: your code has switched them on. Call disable() on "
-                    f"{self._users_virtual_gpus()}, or leave its with block."
+                    f"{left} virtual GPU{' stays' if left == 1 else 's stay'} on, which your code has switched on: "
+                    f"call disable() on {self._users_virtual_gpus()}, or leave its with block."
                 )
             else:
                 print("Virtual GPUs are off.")
@@ -259,7 +264,8 @@ class DeviceMagics(Magics):
             self.virtual = virtual_gpus(int(wish)).enable()
         except RuntimeError as error:
             raise UsageError(str(error)) from None
-        names = ", ".join(f"cuda:{n}" for n in range(int(wish)))
+        last = int(wish) - 1
+        names = ", ".join(f"cuda:{n}" for n in range(last + 1)) if last < _MOST_NAMED else f"cuda:0 to cuda:{last}"
         print(f"Virtual GPUs are on: {names}. They compute on the CPU and follow PyTorch's device rules.")
 
     def _users_virtual_gpus(self) -> str:
@@ -317,11 +323,14 @@ def _of_file(file: str, asked: Namespace) -> Inventory:
 
 
 def _chosen(diagnosis: Diagnosis | CheckReport | Inventory, number: str) -> Fix:
-    if not number.isdecimal() or not 1 <= int(number) <= len(diagnosis.fixes):
-        offered = len(diagnosis.fixes)
-        known = "there is no fix for this error" if not offered else f"fixes are numbered 1 to {offered}"
-        raise UsageError(f"%devicefix {number}: {known}")
-    return diagnosis.fixes[int(number) - 1]
+    fixes = diagnosis.fixes
+    if not number.isdecimal() or not 1 <= int(number) <= len(fixes):
+        offered = [f"{at} ({fix.title})" for at, fix in enumerate(fixes[:_MOST_NAMED], 1)]
+        if len(fixes) > _MOST_NAMED:
+            offered.append(f"up to {len(fixes)}")
+        known = f"there are {', '.join(offered)}" if offered else "none was found for the last error"
+        raise UsageError(f"%devicefix takes the number of a fix, but got {number!r}; {known}")
+    return fixes[int(number) - 1]
 
 
 def _need_torch() -> None:

@@ -192,7 +192,7 @@ class TestVirtual:
     def test_off_tells_of_what_the_user_has_switched_on(self, loaded: Shell) -> None:
         loaded.run("%devices --virtual 3")
         said = loaded.run("%devices --virtual off").text
-        assert said.startswith("2 virtual GPUs stay on: your code has switched them on. Call disable() on gpus")
+        assert said.startswith("2 virtual GPUs stay on, which your code has switched on: call disable() on gpus")
         assert loaded.run("assert torch.cuda.device_count() == 2").error is None
 
 

@@ -72,10 +72,23 @@ class TestDevices:
         [
             ("%devices nonsuch", "nonsuch"),
             ("%devices --sort colour", "bytes"),
-            ("%devices --virtual some", "--virtual takes a number of GPUs, such as 2, or off; it got 'some'"),
+            (
+                "%devices --virtual some",
+                "--virtual takes a number of GPUs, such as 2 (at most 128), or off; it got 'some'",
+            ),
             ("%devices --virtual 0", "it got '0'"),
             ("%devices --virtual -3", "--virtual"),
-            ("%devices --colour", "--colour"),
+            ("%devices --colour", "%devices: unrecognized arguments: --colour. It takes [-v] [--device DEVICE]"),
+            ("%devices --virtual 200", "it got '200'"),
+            ("%devices nonsuch.pt", "there is no file 'nonsuch.pt'"),
+            (
+                "%devices nowhere/nonsuch",
+                "no name 'nowhere/nonsuch' with a device in this workspace; it has first, second",
+            ),
+            ("%devices secnd", "did you mean second?"),
+            ("%devices ipydevice", "ipydevice has no device"),
+            ("%devices --device gpu", "but got 'gpu'; here are cpu, cuda:0"),
+            ("%devices --kind thing", "kind is one of tensor"),
         ],
     )
     def test_bad_input(self, loaded: Shell, line: str, said: str) -> None:
@@ -142,9 +155,11 @@ class TestDevicefix:
     @pytest.mark.parametrize(
         ("line", "said"),
         [
-            ("%devicefix 99", "%devicefix 99: fixes are numbered 1 to "),
-            ("%devicefix 0", "%devicefix 0: fixes are numbered 1 to "),
-            ("%devicefix one", "%devicefix one: fixes are numbered 1 to "),
+            ("%devicefix 99", "takes the number of a fix, but got '99'; there are 1 (make second on"),
+            ("%devicefix 0", "but got '0'; there are 1 ("),
+            ("%devicefix -1", "but got '-1'; there are 1 ("),
+            ("%devicefix 1 2", "%devicefix: unrecognized arguments: 2. It takes [--apply]"),
+            ("%devicefix one", "but got 'one'; there are 1 ("),
             ("%devicefix --apply", "%devicefix --apply needs the number of a fix: %devicefix 1 --apply"),
             ("%devicefix 1 --apply", "fix 1 changes cells, not files: %devicefix 1 puts it into the next cell"),
             ("%devicefix 1 --forget", "--forget stands alone"),

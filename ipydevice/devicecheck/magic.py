@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from ipydevice import hook
+from ipydevice.arguments import parsed
 from ipydevice.requirements import torch_trouble
 
 # Loading the extension costs a kernel's user time: the rest is imported when a cell is first checked.
 if TYPE_CHECKING:
+    from ipydevice.cells import Cell
     from ipydevice.report import CheckReport
     from ipydevice.show.progress import Progress
 
 _CELL, _LINE = "%%devicecheck", "%devicecheck"
+_BELOW = "the code to check stands in the lines below it"
 
 
 def open_line(lines: list[str]) -> list[str]:
@@ -73,7 +76,7 @@ class CheckMagics(Magics):
 
         Examples: `%%devicecheck`, `%%devicecheck cuda:0`, `%%devicecheck --dry --no-transfers`.
         """
-        asked = parse_argstring(self.devicecheck, line)
+        asked = parsed(self.devicecheck, line, _CELL)
         if asked.output is not None and not asked.output.isidentifier():
             raise UsageError(f"%%devicecheck -o takes a name for the report, but got {asked.output!r}")
         trouble = torch_trouble()
@@ -87,11 +90,13 @@ class CheckMagics(Magics):
         from ipydevice.show.progress import Progress
 
         try:
-            expected = expected_device(asked.device)
+            expected = expected_device(self._meant(asked.device))
         except ValueError as error:
-            raise UsageError(str(error).replace("expect takes", "%%devicecheck takes")) from None
-        self.close()
+            raise UsageError(f"{str(error).replace('expect takes', f'{_CELL} takes')}; {_BELOW}") from None
         history = history_of(self.shell)
+        if _is_empty(cell if cell is not None else _below(history.running)):
+            raise UsageError(f"{_CELL} checks the code of its cell, and there is none; {_BELOW}")
+        self.close()
         frame = callsite.nearest(sys._getframe(1))
         self._report, self._quiet, self._output, self._inner = CheckReport(), asked.quiet, asked.output, 0
         self._check = Check(
@@ -116,6 +121,15 @@ class CheckMagics(Magics):
                 exec(self.shell.transform_cell(cell), self.shell.user_ns)
             finally:
                 self._finish(None)
+
+    def _meant(self, device: str | None) -> Any:
+        """A device as written, in quotes or not, or the one that a name of the workspace stands for."""
+        if device is None:
+            return None
+        named = self.shell.user_ns.get(device)
+        if type(named) is str or type(named) is sys.modules["torch"].device:
+            return named
+        return device.strip("\"'")
 
     def pause(self, error: BaseException) -> None:
         """The cell has failed and its traceback is about to be shown: what happens now is not the cell's."""
@@ -175,6 +189,18 @@ class CheckMagics(Magics):
         self._check = None
         if not keep:
             self._report = None
+
+
+def _below(running: Cell | None) -> str | None:
+    """What a cell has below its line with the magic; None where it is in no cell that is known."""
+    lines = [] if running is None else running.raw.splitlines()
+    at = next((at for at, line in enumerate(lines) if line.lstrip("% \t").startswith(_CELL.lstrip("%"))), None)
+    return None if at is None else "\n".join(lines[at + 1 :])
+
+
+def _is_empty(code: str | None) -> bool:
+    lines = [] if code is None else [line.strip() for line in code.splitlines()]
+    return code is not None and all(not line or line.startswith("#") for line in lines)
 
 
 def of(shell: Any) -> CheckMagics | None:

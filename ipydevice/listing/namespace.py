@@ -6,6 +6,7 @@ import difflib
 import fnmatch
 import gc
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from ipydevice.placement import FactReader
 
 MOST_ROWS = 100_000
 MOST_FIXES = 9
+_MOST_NAMED = 5  # names that are told where one is wrong
 SORTS = ("bytes", "name", "device")
 KINDS = (
     "tensor", "parameter", "buffer", "module", "optimizer", "scheduler", "scaler", "loader", "dataset", "generator",
@@ -88,7 +90,7 @@ def examine(
         kept: objects that are held beside the names; they tell who else holds memory.
 
     Raises:
-        ValueError: a name that is not there, or a kind or sort that is not known.
+        ValueError: a name that is not there, or a device, kind or sort that is not known.
     """
     _check(kind, sort)
     if not torch_is_there():
@@ -98,6 +100,7 @@ def examine(
     with quietly():
         reader = FactReader()
         everything = list(surveys_of(own, reader))
+        _check_device(device, {where for found in everything for where in found.devices})
         remarks = workspace.remarks(everything, cells, reader)
         shown = everything if not names else _chosen(everything, own, names, reader)
         name_of = workspace.ParameterNames(everything)
@@ -152,6 +155,7 @@ def refine(
 ) -> Inventory:
     """The rows of an inventory that are asked for, as `select` has them. Raises ValueError as it does."""
     _check(kind, sort)
+    _check_device(device, {where for row in inventory.rows for where in row.device.split(" + ")})
     wanted = _Wanted(device, kind, odd_only)
     rows = [row for row in inventory.rows if wanted.takes(row)]
     if sort is not None:
@@ -164,6 +168,17 @@ def _check(kind: str | None, sort: str | None) -> None:
         raise ValueError(f"sort is one of {', '.join(SORTS)}, but got {sort!r}")
     if kind is not None and kind not in KINDS:
         raise ValueError(f"kind is one of {', '.join(KINDS)}, but got {kind!r}")
+
+
+def _check_device(device: str | None, present: set[str]) -> None:
+    """A device that nothing is on may be right, as "cuda:1" is on a machine with one card; "gpu" is no device."""
+    if device is None or any(_is_on(where, device) for where in present):
+        return
+    try:
+        sys.modules["torch"].device(device)
+    except RuntimeError:
+        here = f"; here are {', '.join(sorted(present))}" if present else ""
+        raise ValueError(f'device takes one such as "cpu", "cuda" or "cuda:1", but got {device!r}{here}') from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,5 +284,13 @@ def value_at(own: Mapping[str, Any], path: str) -> Any:
 def _not_there(name: str, own: Mapping[str, Any], everything: Sequence[Survey]) -> str:
     if name in own:
         return f"{name} has no device: it is no tensor, module or optimizer and holds none"
-    near = difflib.get_close_matches(name, [found.name for found in everything], n=1)
-    return f"no name {name!r} with a device in this workspace" + (f"; did you mean {near[0]}?" if near else "")
+    there = [found.name for found in everything]
+    near = difflib.get_close_matches(name, there, n=1)
+    if near:
+        hint = f"; did you mean {near[0]}?"
+    elif there:
+        more = f" and {len(there) - _MOST_NAMED:,} more" if len(there) > _MOST_NAMED else ""
+        hint = f"; it has {', '.join(there[:_MOST_NAMED])}{more}"
+    else:
+        hint = ""
+    return f"no name {name!r} with a device in this workspace{hint}"

@@ -108,7 +108,8 @@ OTHER = re.compile(
     |(?:CUDA|HIP|cuDNN)\s+error|cuda\s+runtime\s+error|scalar\s+type|not\s+(?:currently\s+)?implemented
     |support\s+float64|different\s+CUDA|CUDA\s+version|DTensor|device_?\s?mesh|determinis|state_dict
     |size\s+mismatch|be\s+one\s+of\b|unrecognized\s+arguments|invalid\s+choice|weights\s+only|compute\s+capability|Ampere
-    |no\s+attribute\b|Guessing\s+device|no\s+space\s+left\s+on\s+device|no\s+such\s+(?:device|file)|\bbusy\b""",
+    |no\s+attribute\b|Guessing\s+device|no\s+space\s+left\s+on\s+device|no\s+such\s+(?:device|file)|\bbusy\b
+    |\bdevices?(?:\s+\w+)?,?\s+(?:such\s+as|e\.g\.|for\s+example)""",
     _FLAGS,
 )
 QUALITY = re.compile(

@@ -27,7 +27,7 @@ _NEVER = frozenset((
     "OSError", "FileNotFoundError", "PermissionError", "IsADirectoryError", "ConnectionError", "TimeoutError",
     "KeyError", "NameError", "UnboundLocalError", "SyntaxError", "IndentationError", "UnicodeDecodeError",
     "ModuleNotFoundError", "ImportError", "AttributeError", "ArgumentError", "JSONDecodeError",
-    "OutOfMemoryError", "ZeroDivisionError", "IndexError",
+    "OutOfMemoryError", "ZeroDivisionError", "IndexError", "UsageError",
 ))
 # fmt: on
 

@@ -220,12 +220,34 @@ class TestOptions:
 
     @pytest.mark.parametrize(
         ("options", "said"),
-        [("gpu:0", "takes a device"), ("--fast", "unrecognized"), ("-o 1x", "takes a name for the report")],
+        [
+            ("gpu:0", "takes a device"),
+            ("gpu", "but got 'gpu'; the code to check stands in the lines below it"),
+            ("y = x + 1", "%%devicecheck: unrecognized arguments: = x + 1. It takes [--stop]"),
+            ("--fast", "%%devicecheck: unrecognized arguments: --fast. It takes [--stop]"),
+            ("-o", "%%devicecheck: argument -o: expected one argument. It takes [--stop]"),
+            ("-o 1x", "takes a name for the report"),
+        ],
     )
     def test_bad_input(self, notebook: Notebook, options: str, said: str) -> None:
         run = notebook.shell.run(f"%%devicecheck {options}\nran = 1\n")
         assert said in run.text
         assert "ran" not in notebook.names
+        assert "✗" not in run.text  # the words name devices, and no device error is told of
+
+    @pytest.mark.parametrize(
+        "cell", ["%%devicecheck", "%%devicecheck\n\n", "%%devicecheck -o report\n# later", "%devicecheck"]
+    )
+    def test_nothing_to_check(self, notebook: Notebook, cell: str) -> None:
+        run = notebook.shell.run(cell)
+        assert "%%devicecheck checks the code of its cell, and there is none" in run.text
+        assert "no device mistake" not in run.text
+        assert notebook.check("y = torch.ones(2)").report.calls == 1  # nothing was left open
+
+    @pytest.mark.parametrize("device", ['"cuda:0"', "'cuda:0'", "device", "card"])
+    def test_a_device_in_quotes_or_by_its_name(self, notebook: Notebook, device: str) -> None:
+        notebook.run("card = torch.device(device)")
+        assert notebook.check("y = torch.ones(2)", device).report.expected == "cuda:0"
 
 
 def test_fix_from_the_report(notebook: Notebook) -> None:
@@ -235,7 +257,7 @@ def test_fix_from_the_report(notebook: Notebook) -> None:
     assert "w = torch.ones(4, device=" in text
     assert "torch.zeros(2).to(device)" in text or "torch.zeros(2, device" in text
     assert "2 device mistakes" in notebook.run("%devicefix").text
-    assert "fixes are numbered" in notebook.shell.run("%devicefix 99").text
+    assert "takes the number of a fix, but got '99'" in notebook.shell.run("%devicefix 99").text
 
 
 def test_unloading_takes_it_away(notebook: Notebook) -> None:

@@ -1,0 +1,29 @@
+"""What a magic is asked for, and what is said of a wrong line."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic_arguments import parse_argstring
+
+
+def parsed(magic: Any, line: str, name: str) -> Namespace:
+    """The arguments of a magic's line.
+
+    Args:
+        magic: a method decorated with ``magic_arguments``.
+        line: what stands behind its name.
+        name: the magic as a person writes it, such as ``%devices``.
+
+    Raises:
+        UsageError: what was wrong, with the magic's usage.
+    """
+    try:
+        found: Namespace = parse_argstring(magic, line)
+    except UsageError as error:
+        usage = " ".join(magic.parser.format_usage().replace("::", "").split()).removeprefix("%").partition(" ")[2]
+        help_ = f"%{name.lstrip('%')}?"
+        raise UsageError(f"{name}: {error}. It takes {usage}; {help_} says what each is") from None
+    return found
