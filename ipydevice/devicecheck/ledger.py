@@ -309,6 +309,8 @@ def _holder(stray: Stray | None) -> Any:
     """The object of the user's whose attribute the stray is: ``batch`` of ``batch.x``."""
     if stray is None or stray.member or stray.site.frame is None or not isinstance(stray.site.node, ast.Attribute):
         return None
+    if isinstance(stray.site.node.value, ast.Name) and stray.site.node.value.id == "self":
+        return None  # state of an object, which each has a line of its own to mend
     live = value(stray.site.node.value, Scope.of_frame(stray.site.frame))
     return None if live is MISSING or placement.is_module(live) or placement.is_tensor(live) else live
 
