@@ -29,8 +29,8 @@ def _caught_in(frame: FrameType, error: BaseException, sources: Sources, opened:
         return False
     line = frame.f_lineno
     first = frame.f_code.co_firstlineno
-    for node in ast.walk(source.tree):
-        if not isinstance(node, (ast.Try, ast.TryStar, ast.With, ast.AsyncWith)) or node.lineno < first:
+    for node in source.guards:
+        if node.lineno < first:
             continue
         last = node.body[-1]
         begin, end = node.body[0].lineno, last.end_lineno or last.lineno

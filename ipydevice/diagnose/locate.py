@@ -13,50 +13,41 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from ipydevice.diagnose.source import Source
-
-Span = tuple[int, int, int, int]
+from ipydevice.diagnose.source import Source, Span, span_of
 
 
 def running(source: Source, line: int, span: Span | None) -> ast.AST | None:
     """The node of the user's text that was running; the statement of the line when not told."""
     if span is not None:
-        exact = [node for node in ast.walk(source.tree) if _span_of(node) == span]
-        if exact:  # `f(x)` as a statement of its own is two nodes with one span
-            return next((node for node in exact if isinstance(node, ast.expr)), exact[0])
+        exact = source.by_span.get(span)
+        if exact is not None:
+            return exact
         end = span[1], span[3]
         chained = [
             node
-            for node in ast.walk(source.tree)
+            for node in source.placed
             if isinstance(node, ast.expr) and (node.end_lineno, node.end_col_offset) == end
         ]
         if chained:  # the smallest one that begins before the span
             return min(chained, key=_size)
-        around = [node for node in ast.walk(source.tree) if _covers(node, span)]
+        around = [node for node in source.placed if _covers(node, span)]
         if around:
             return min(around, key=_size)
     statements = [
         node
-        for node in ast.walk(source.tree)
+        for node in source.placed
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]
     return min(statements, key=_size) if statements else None
 
 
-def _span_of(node: ast.AST) -> Span | None:
-    if not isinstance(node, (ast.expr, ast.stmt)):
-        return None
-    return node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or node.col_offset
+def _covers(node: ast.expr | ast.stmt, span: Span) -> bool:
+    mine = span_of(node)
+    return (mine[0], mine[2]) <= (span[0], span[2]) and (span[1], span[3]) <= (mine[1], mine[3])
 
 
-def _covers(node: ast.AST, span: Span) -> bool:
-    mine = _span_of(node)
-    return mine is not None and (mine[0], mine[2]) <= (span[0], span[2]) and (span[1], span[3]) <= (mine[1], mine[3])
-
-
-def _size(node: ast.AST) -> tuple[int, int]:
-    mine = _span_of(node)
-    assert mine is not None
+def _size(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    mine = span_of(node)
     return mine[1] - mine[0], mine[3] - mine[2]
 
 

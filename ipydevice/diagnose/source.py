@@ -14,6 +14,12 @@ from functools import cached_property
 from ipydevice.cells import Cell
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Span = tuple[int, int, int, int]  # line, end line, columns in UTF-8 bytes
+
+
+def span_of(node: ast.expr | ast.stmt) -> Span:
+    """The node's place in the text."""
+    return node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or node.col_offset
 
 
 class Source:
@@ -43,6 +49,26 @@ class Source:
             return ast.parse(self.text)
         except (SyntaxError, ValueError, RecursionError):
             return ast.Module(body=[], type_ignores=[])
+
+    @cached_property
+    def placed(self) -> list[ast.expr | ast.stmt]:
+        """Every node that has a place in the text, in the order of `ast.walk`."""
+        return [node for node in ast.walk(self.tree) if isinstance(node, (ast.expr, ast.stmt))]
+
+    @cached_property
+    def by_span(self) -> dict[Span, ast.expr | ast.stmt]:
+        """By its place; of a statement that is one expression, as `f(x)` may be, the expression."""
+        found: dict[Span, ast.expr | ast.stmt] = {}
+        for node in self.placed:
+            span = span_of(node)
+            if span not in found or (isinstance(node, ast.expr) and isinstance(found[span], ast.stmt)):
+                found[span] = node
+        return found
+
+    @cached_property
+    def guards(self) -> list[ast.Try | ast.TryStar | ast.With | ast.AsyncWith]:
+        """The statements that may take an error."""
+        return [node for node in self.placed if isinstance(node, (ast.Try, ast.TryStar, ast.With, ast.AsyncWith))]
 
     @cached_property
     def _parents(self) -> dict[ast.AST, ast.AST]:

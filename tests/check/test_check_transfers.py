@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import random
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -292,3 +294,25 @@ def test_a_function_called_in_a_loop(notebook: Notebook) -> None:
     (transfer,) = notebook.check(cell).report.transfers
     assert (transfer.count, transfer.loop, transfer.place.line) == (4, True, 3)
     assert transfer.place.function == "step"
+
+
+@pytest.mark.parametrize("line", ["a{0} = x.sum().item()", "x[{0}] = host[{0}]", "if x.sum():\n    b{0} = 1"])
+def test_a_cell_is_read_once_however_many_lines_of_it_wait(
+    notebook: Notebook, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook.run("x = torch.ones(400, device=device)\nhost = torch.ones(400)")
+    walked = []
+    walk = ast.walk
+
+    def counted(node: ast.AST) -> Iterator[ast.AST]:
+        walked.append(node)
+        return walk(node)
+
+    def walks(lines: int) -> int:
+        walked.clear()
+        notebook.check("".join(line.format(at) + "\n" for at in range(lines)))
+        return sum(isinstance(node, ast.Module) for node in walked)
+
+    monkeypatch.setattr(ast, "walk", counted)
+    walks(2)  # the first time the diagnosis is imported too
+    assert walks(60) <= walks(20) + 2
