@@ -74,6 +74,9 @@ class CheckMagics(Magics):
         Calls that fail because their operands are on different devices are repaired for this run only: what is
         on the wrong device is copied, and the call is tried again.
 
+        It sees what Python calls, not the copies and waits that C++ makes inside of one call: autograd in
+        `backward`, `torch.save`, NCCL. `torch.profiler` shows those.
+
         Examples: `%%devicecheck`, `%%devicecheck cuda:0`, `%%devicecheck --dry --no-transfers`.
         """
         asked = parsed(self.devicecheck, line, _CELL)

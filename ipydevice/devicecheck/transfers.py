@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
+from torch import Tensor
+
 from ipydevice import placement
 from ipydevice.devicecheck import callsite
-from ipydevice.devicecheck.watched import HOST, Facts, Watched
+from ipydevice.devicecheck.watched import HOST, PINNED, Facts, Watched
 from ipydevice.diagnose import locate
 from ipydevice.diagnose.frames import Sources
 from ipydevice.diagnosis import Place
@@ -26,13 +28,14 @@ class _Site:
     watched: Watched
     facts: tuple[str, str, str]  # kind, source, target
     chain: list[tuple[CodeType, int, int]]  # the user's frames, the innermost first: code, instruction, line
-    shape: tuple[int, ...] | None
-    dtype: str | None
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
     count: int = 0
     bytes: int = 0
     first: Any = None  # weak: the tensor of the first time
     same: bool = True  # it was that tensor each time
     non_blocking: bool = True
+    pinned: bool = False  # the first one's memory
     module: bool = False  # Module.to(): many tensors in one call
     library: str = ""  # the file that made the call, where it isn't the user's
 
@@ -56,13 +59,16 @@ class TransferLog:
         if site is None:
             frames = callsite.user_frames(frame, self._base)
             chain = [(f.f_code, f.f_lasti, f.f_lineno) for f in frames]
-            shape, dtype = placement.shape_of(facts.tensor), placement.dtype_of(facts.tensor)
-            site = self._sites[key] = _Site(watched, facts[:3], chain, shape, dtype, first=weakref.ref(facts.tensor))
+            site = self._sites[key] = _Site(watched, facts[:3], chain)
+            if facts.tensor is not None:
+                site.shape, site.dtype = placement.shape_of(facts.tensor), placement.dtype_of(facts.tensor)
+                site.first = weakref.ref(facts.tensor)
+                site.pinned = facts.source == "cpu" and type(facts.tensor) is Tensor and facts.tensor.is_pinned()
             site.module = _inside_module_move(caller)
             writer = callsite.asking(caller)
             if writer is not None and writer is not frame:
                 site.library = writer.f_code.co_filename.replace("\\", "/")
-        elif site.first() is not facts.tensor:
+        elif site.first is None or site.first() is not facts.tensor:
             site.same = False
         site.count += 1
         site.bytes += facts.bytes
@@ -191,6 +197,10 @@ def _advice(site: _Site) -> str:
         if site.shape == ():
             return _AS_NUMBER
         return "counting a mask makes the host wait: torch.where() keeps the work on the device"
+    if call.endswith("synchronize()"):
+        return "everything else waits meanwhile: once, after the loop, will do; torch.cuda.Event times without it"
+    if target == PINNED:
+        return "DataLoader(pin_memory=True) does it in a thread beside the loop"
     if kind == "copy" and site.count > 1 and site.same:
         return "the same tensor each time: move it once, before the loop"
     if kind == "copy" and origin in HOST:
@@ -198,6 +208,8 @@ def _advice(site: _Site) -> str:
             return "build the tensor once before the loop, or from tensors that are on the device"
         if site.non_blocking:
             return ""
+        if site.pinned:
+            return "its memory is pinned: .to(device, non_blocking=True) lets the copy run beside the work"
         return "DataLoader(pin_memory=True) and .to(device, non_blocking=True) let the copy run beside the work"
     if kind == "copy" and target in HOST:
         return "keep the results on the device and copy them once, after the loop"

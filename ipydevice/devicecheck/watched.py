@@ -16,6 +16,7 @@ from ipydevice import placement
 from ipydevice.devicecheck.operands import tensors_of
 
 HOST = ("cpu", "meta")
+PINNED = "cpu (pinned)"
 
 
 class Facts(NamedTuple):
@@ -24,7 +25,7 @@ class Facts(NamedTuple):
     kind: Literal["copy", "sync"]
     source: str
     target: str
-    tensor: torch.Tensor  # what was moved
+    tensor: torch.Tensor | None  # what was moved; None where all of a device is waited for
     bytes: int
 
 
@@ -62,6 +63,16 @@ def _moved(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Facts 
     if source == target or "meta" in (source, target):
         return None
     return Facts("copy", source, target, tensor, placement.bytes_of(result))
+
+
+def _pinned(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Facts | None:
+    """The host copies into memory that a card can read; a tensor that is pinned comes back itself."""
+    tensor = _of_self(args, kwargs)
+    return (
+        None
+        if tensor is None or tensor is result
+        else Facts("copy", HOST[0], PINNED, tensor, placement.bytes_of(tensor))
+    )
 
 
 def _copied_into(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Facts | None:
@@ -186,6 +197,7 @@ def _made(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Facts |
 
 _METHODS: dict[str, Watched] = {
     **{name: Watched(f".{name}()", _moved, explicit=True) for name in ("to", "cuda", "cpu", "xpu", "type", "type_as")},
+    "pin_memory": Watched(".pin_memory()", _pinned, explicit=True),
     "copy_": Watched(".copy_()", _copied_into, explicit=True),
     "new_tensor": Watched(".new_tensor()", lambda args, kwargs, result: _made(args[1:], kwargs, result), explicit=True),
     "__setitem__": Watched("assignment", _assigned),

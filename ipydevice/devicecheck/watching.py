@@ -24,7 +24,8 @@ from ipydevice.devicecheck.optimizers import SingleSteps
 from ipydevice.devicecheck.repair import Repairer
 from ipydevice.devicecheck.together import all_at_once
 from ipydevice.devicecheck.transfers import TransferLog
-from ipydevice.devicecheck.watched import Watched
+from ipydevice.devicecheck.waits import Waits
+from ipydevice.devicecheck.watched import Facts, Watched
 from ipydevice.diagnose.frames import Sources
 from ipydevice.diagnosis import Fix, Row
 from ipydevice.report import CheckReport
@@ -54,6 +55,7 @@ class Check:
         self._dry = dry
         self._cell = cell
         self._table = watched.table()
+        self._transfers = transfers
         if not transfers:
             self._table = {func: each for func, each in self._table.items() if each.draws}
         self.repairer = Repairer(history, namespace, base=base, stops=stop)
@@ -78,6 +80,7 @@ class Check:
             self._snapshot = Snapshot(self._namespace)
         self.outer = nesting.innermost()
         self._steps = SingleSteps()
+        self._waits = Waits(self._waited) if self._transfers else None
         self._warnings = WarningPlaces()
         self._modules = CalledModules(Sources(self._history), self._namespace)
         threads.listen()
@@ -112,6 +115,8 @@ class Check:
         threads.ignore()
         self._modules.close()
         self._steps.close()
+        if self._waits is not None:
+            self._waits.close()
         self._warnings.close()
         for each in self._watches:
             each.paused = True
@@ -186,6 +191,13 @@ class Check:
             with owner._lock:
                 if owner.log.note(watched, facts, kwargs, _caller()):
                     self._modules.forget()
+
+    def _waited(self, watched: Watched, facts: Facts, caller: FrameType) -> None:
+        """Of checks inside one another each is told, and the innermost writes it down."""
+        owner = nesting.innermost()
+        if owner is self:
+            with owner._lock:
+                owner.log.note(watched, facts, {}, caller)
 
     def ran(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if self.elsewhere is not None and self.is_open and nesting.innermost() is not None:

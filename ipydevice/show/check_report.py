@@ -82,7 +82,7 @@ def _summary(report: CheckReport) -> str:
     if report.elsewhere:
         parts.append(f"{quantities.plural(len(report.elsewhere), 'line')} not on {report.expected}")
     for kind, noun in (("copy", "cop"), ("sync", "wait")):
-        count = sum(each.count for each in report.transfers if each.kind == kind)
+        count = sum(each.count for each in report.transfers if each.kind == kind and "pinned" not in each.target)
         if count:
             parts.append(f"{count:,} {noun}{_ending(noun, count)}")
     where = f" in In [{report.cell}]" if report.cell is not None else ""
@@ -138,7 +138,7 @@ def _transfer(transfer: Transfer) -> Entry:
         device=f"{transfer.source} → {transfer.target}",
         shape=quantities.shape(transfer.shape),
         dtype=transfer.dtype or "",
-        bytes=transfer.bytes,
+        bytes=transfer.bytes or None,
         remark=remark,
         odd=bool(transfer.advice),
     )

@@ -316,3 +316,75 @@ def test_a_cell_is_read_once_however_many_lines_of_it_wait(
     monkeypatch.setattr(ast, "walk", counted)
     walks(2)  # the first time the diagnosis is imported too
     assert walks(60) <= walks(20) + 2
+
+
+SYNCHRONISED = """event, stream = torch.cuda.Event(), torch.cuda.Stream()
+for _ in range(3):
+    torch.cuda.synchronize()
+torch.cuda.synchronize(1)
+torch.cuda.synchronize(device="cuda:1")
+torch.accelerator.synchronize()
+event.record()
+event.synchronize()
+stream.synchronize()
+"""
+
+
+def test_waits_for_a_device_a_stream_or_an_event(notebook: Notebook) -> None:
+    checked = notebook.check(SYNCHRONISED)
+    assert checked.run.error is None, checked.run.text
+    found = [(each.place.line, each.call, each.source, each.count) for each in checked.report.transfers]
+    assert found == [
+        (4, "torch.cuda.synchronize()", "cuda:0", 3),
+        (5, "torch.cuda.synchronize()", "cuda:1", 1),
+        (6, "torch.cuda.synchronize()", "cuda:1", 1),
+        (7, "torch.accelerator.synchronize()", "cuda", 1),
+        (9, "Event.synchronize()", "cuda:0", 1),
+        (10, "Stream.synchronize()", "cuda:0", 1),
+    ]
+    assert {(each.kind, each.bytes) for each in checked.report.transfers} == {("sync", 0)}
+    first = checked.report.transfers[0]
+    assert first.loop
+    assert "once, after the loop, will do" in first.advice
+    assert "8 waits for a device" in checked.run.text
+    assert "0 B" not in checked.run.text.split("name", 1)[1]
+
+
+def test_what_waits_is_put_back(notebook: Notebook) -> None:
+    before = torch.cuda.synchronize, torch.cuda.Stream.synchronize, torch.cuda.Event.synchronize
+    assert notebook.check("torch.cuda.synchronize()", "--no-transfers").report.transfers == ()
+    notebook.check("torch.cuda.synchronize()\n1 / 0")
+    assert (torch.cuda.synchronize, torch.cuda.Stream.synchronize, torch.cuda.Event.synchronize) == before
+
+
+def test_a_wait_inside_an_inner_check_is_counted_once(notebook: Notebook) -> None:
+    notebook.run("import ipydevice")
+    checked = notebook.check("with ipydevice.check() as inner:\n    torch.cuda.synchronize()\n")
+    assert [each.count for each in notebook.names["inner"].transfers] == [1]
+    assert [each.count for each in checked.report.transfers] == [1]
+
+
+def test_a_module_a_packed_sequence_and_pinned_memory(notebook: Notebook) -> None:
+    notebook.run("parts = torch.ones(2, 3, 4), torch.tensor([3, 2])\nnet = nn.Linear(2, 2)")
+    checked = notebook.check(
+        "packed = nn.utils.rnn.pack_padded_sequence(*parts, batch_first=True).to(device)\nnet.to(device)\n"
+        "pinned = torch.ones(3).pin_memory()\nagain = pinned.pin_memory()\n"
+        "for _ in range(2):\n    x = torch.ones(3).pin_memory()\n    y = x.to(device)\n"
+    )
+    found = {(each.place.line, each.call): (each.target, each.count) for each in checked.report.transfers}
+    assert found == {
+        (2, ".to()"): ("cuda:0", 1),
+        (3, ".to()"): ("cuda:0", 2),
+        (4, ".pin_memory()"): ("cpu (pinned)", 1),
+        (7, ".pin_memory()"): ("cpu (pinned)", 2),
+        (8, ".to()"): ("cuda:0", 2),
+    }
+    advice = {each.place.line: each.advice for each in checked.report.transfers}
+    assert advice[7] == "DataLoader(pin_memory=True) does it in a thread beside the loop"
+    assert advice[8].startswith("its memory is pinned: .to(device, non_blocking=True)")
+    assert "5 copies between devices" in checked.run.text  # pinning is none
+
+
+def test_help_says_what_it_does_not_see(notebook: Notebook) -> None:
+    text = str(notebook.shell.ip.find_cell_magic("devicecheck").__doc__)
+    assert "not the copies and waits that C++ makes inside of one call" in text
