@@ -17,6 +17,7 @@ from ipydevice.diagnosis import Place
 
 _OVERRIDES = os.path.join("torch", "overrides.py")  # where a composite hands itself over to the mode
 _SHELL = os.path.join("IPython", "core", "interactiveshell.py")
+_VIRTUAL = os.path.join(OWN_FOLDER, "virtual") + os.sep
 _DEEPEST = 200  # frames looked at
 
 Key = tuple[tuple[CodeType, int], ...]
@@ -133,7 +134,13 @@ def frames_of(error: BaseException) -> list[FrameType]:
 
 
 def cut_own_frames(error: BaseException) -> None:
-    """Take our frames out of the traceback of an exception that has left the checked code."""
+    """Take our frames out of the traceback of an exception that has left the checked code.
+
+    A Ctrl-C may come while a call is repaired: the error that we were about to take away is none of the user's.
+    """
+    handled = error.__context__
+    if isinstance(error, KeyboardInterrupt) and handled is not None and _passes_us(handled):
+        error.__context__ = None
     trace = error.__traceback__
     steps: list[tuple[FrameType, int, int]] = []
     while trace is not None:
@@ -148,15 +155,26 @@ def cut_own_frames(error: BaseException) -> None:
     error.__traceback__ = built
 
 
+def _passes_us(error: BaseException) -> bool:
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.startswith(OWN_ROOM):
+            return True
+        trace = trace.tb_next
+    return False
+
+
 OWN_ROOM = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def _unwatched(steps: list[tuple[FrameType, int, int]]) -> list[tuple[FrameType, int, int]]:
     """Without our frames, and without the first, interrupted run of a composite such as F.cross_entropy."""
     kept: list[tuple[FrameType, int, int]] = []
+    inside = False
     for step in steps:
         file = step[0].f_code.co_filename
-        if file.startswith(OWN_ROOM):
+        if file.startswith(OWN_ROOM) or (inside and file.startswith(OWN_FOLDER) and not file.startswith(_VIRTUAL)):
+            inside = True  # the rooms that a repair calls upon are ours too
             continue
         if file.endswith(_OVERRIDES):
             if kept and not is_user_file(kept[-1][0].f_code.co_filename):

@@ -15,6 +15,8 @@ import torch
 from conftest import Notebook
 
 import ipydevice
+from ipydevice import fixes, messages, postmortem
+from ipydevice.devicecheck import operands
 from ipydevice.report import CheckReport
 from ipydevice.virtual import virtual_gpus
 
@@ -338,3 +340,20 @@ def test_keyboard_interrupt_in_a_kernel(kernel: shells.Kernel) -> None:
     (machine,) = run.shown("application/vnd.ipydevice.v1+json")
     assert machine["error"] == "KeyboardInterrupt" and len(machine["findings"]) == 1
     assert kernel.run("x + torch.ones(3)").status == "error"
+
+
+@pytest.mark.parametrize("times", range(4))
+def test_an_interrupt_while_a_call_is_repaired(notebook: Notebook, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever we are at that moment, the traceback shows the user's line and nothing of ours."""
+    notebook.run("x = torch.ones(3, device=device)")
+    stages = [(messages, "recognise"), (postmortem, "begin"), (fixes, "propose"), (operands, "move")]
+    monkeypatch.setattr(*stages[times], interrupt)
+    checked = notebook.check("y = x + torch.ones(3)\n")
+    assert type(checked.run.error) is KeyboardInterrupt
+    assert "ipydevice/" not in checked.run.text
+    assert "the above exception" not in checked.run.text
+    assert "y = x + torch.ones(3)" in checked.run.text
+
+
+def interrupt(*args: object, **kwargs: object) -> None:
+    raise KeyboardInterrupt
