@@ -13,10 +13,11 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose import bindings, holders
 from ipydevice.diagnose.evaluate import MISSING, value
-from ipydevice.diagnose.finding import Step
+from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.frames import COMPREHENSIONS, Frame
 from ipydevice.diagnose.meeting import Candidate, candidates, ingredients, view_of
 from ipydevice.diagnose.origin import Tracer
+from ipydevice.placement.kinds import class_dicts
 
 
 def outwards(stray: Candidate, frames: list[Frame], tracer: Tracer, *, to_its_source: bool) -> Candidate:
@@ -26,12 +27,12 @@ def outwards(stray: Candidate, frames: list[Frame], tracer: Tracer, *, to_its_so
     result is what has to go there, and its source may stay.
     """
     users = [frame for frame in frames if frame.is_user]
-    stray = _model_behind(_lift(_kept_by_self(stray, tracer)), users, tracer)
+    stray = _group_behind(_model_behind(_lift(_kept_by_self(stray, tracer)), users, tracer), tracer)
     for _ in range(len(users) + 4):
         outer = _one_up(stray, users, frames, tracer) or (_source_of(stray) if to_its_source else None)
         if outer is None:
             break
-        stray = _model_behind(_lift(outer), users, tracer)
+        stray = _group_behind(_model_behind(_lift(outer), users, tracer), tracer)
     return _argument_behind(stray, users, tracer) if to_its_source else stray
 
 
@@ -102,6 +103,31 @@ def _model_behind(stray: Candidate, users: list[Frame], tracer: Tracer) -> Candi
     return stray
 
 
+def _group_behind(stray: Candidate, tracer: Tracer) -> Candidate:
+    """``self`` of ``for m in self.parts.values(): m.update(x)``, where `self` can be moved by a ``to`` of its own."""
+    me, root = stray.frame.frame.f_locals.get("self"), stray.node
+    while isinstance(root, (ast.Attribute, ast.Subscript)):
+        root = root.value
+    if not stray.known or not isinstance(root, ast.Name) or root.id == "self" or not _is_group(me, stray):
+        return stray
+    for step in tracer.trace(Site(stray.source, root, stray.frame.frame)):
+        if step.site.frame is not stray.frame.frame or step.value is None:
+            break
+        for node in ast.walk(step.value):
+            if isinstance(node, ast.Name) and node.id == "self":
+                path = next((f.path for f in placement.walk(me) if f.value is _tensor_of(stray)), "")
+                return replace(stray, node=node, member=path, root=me) if path else stray
+    return stray
+
+
+def _is_group(live: Any, stray: Candidate) -> bool:
+    """An object that is no module, that its class can move, and of which everything is on the stray's device."""
+    if live is None or placement.is_module(live) or placement.is_tensor(live) or holders.is_container(live):
+        return False
+    movable = any("to" in space for space in class_dicts(type(live)))
+    return movable and placement.devices_of(live) == (stray.device,)
+
+
 def _frames_of(step: Step, stray: Candidate, users: list[Frame]) -> list[Frame]:
     """The live frames in which the names of a step can be read: that of the stray, and those around a comprehension."""
     found = [] if step.site.source is not stray.source else [stray.frame]
@@ -144,7 +170,7 @@ def _one_up(stray: Candidate, users: list[Frame], frames: list[Frame], tracer: T
         return _enclosing(stray, root.id, users)
     if names[0] == root.id and root.id in ("self", "cls"):  # its state is named where the class is written
         me = value(root, frame.scope)
-        if not placement.is_module(me) or not holders.wholly_on(me, stray.device or ""):
+        if not (placement.is_module(me) and holders.wholly_on(me, stray.device or "")) and not _is_group(me, stray):
             return None
     at = users.index(frame)
     if at == 0:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import FrameType, FunctionType, MethodType
+from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ipydevice import placement
@@ -35,9 +35,10 @@ class Code:
     def __init__(self, sources: Sources, frames: list[Frame], namespace: dict[str, Any]) -> None:
         self.sources = sources
         self.frames = [frame for frame in frames if frame.is_user]
-        self.in_loader = any(_is_of_loader(frame) for frame in frames)  # items and batches are made there
+        self.in_loader = any(_makes_items(frame) for frame in frames)
         self.workspace = Scope.of_namespace(namespace)
         self._entered: dict[FunctionNode, Entered] = {}
+        self._modules: dict[str, Scope] = {}
 
     def enter(self, called: Any, call: ast.Call, site: Site) -> tuple[Source, FunctionNode] | None:
         """The definition of what a finished call ran, when it is the user's; its arguments are kept in mind."""
@@ -52,6 +53,11 @@ class Code:
         if bound and parameters:
             names[parameters[0]] = live.__self__
         around = self.entered(site)
+        for name in parameters:
+            given = bindings.argument_for(call, text[1], name, bound)
+            passed = value(given, self.scope(site)) if given is not None else MISSING
+            if is_exactly(passed, *_UNCHANGING):  # what it was then it is now
+                names[name] = passed
         if around is not None and _passes_all_on(call, site.source.function(site.node)):  # `return fn(*args, **kw)`
             call, site = around.call, around.site
         self._entered[text[1]] = Entered(call, site, bound, Scope(names, function.__globals__))
@@ -70,7 +76,17 @@ class Code:
         if site.frame is not None:
             return Scope.of_frame(site.frame)
         entered = self.entered(site)
-        return entered.scope if entered is not None else self.workspace
+        if entered is not None:
+            return entered.scope
+        return self.workspace if site.source.file is None else self._scope_of_file(site.source.file)
+
+    def _scope_of_file(self, file: str) -> Scope:
+        """What the top level of a user's file sees; the workspace where it is no module that is loaded."""
+        if file not in self._modules:
+            loaded = (module.__dict__ for module in list(sys.modules.values()) if is_exactly(module, ModuleType))
+            names = next((names for names in loaded if names.get("__file__") == file), None)
+            self._modules[file] = self.workspace if names is None else Scope.of_namespace(names)
+        return self._modules[file]
 
     def _live_frame(self, source: Source, function: FunctionNode | None) -> FrameType | None:
         found = self._frame_of(source, function)
@@ -320,8 +336,15 @@ class Code:
         return None
 
 
-def _is_of_loader(frame: Frame) -> bool:
-    return not frame.is_user and os.path.join("torch", "utils", "data", "_utils") in frame.file
+_UNCHANGING = (str, int, float, bool)
+
+
+def _makes_items(frame: Frame) -> bool:
+    """Whether items or batches are made there, for which the host is the place: by a DataLoader or by a Dataset."""
+    if frame.is_user:
+        me = frame.frame.f_locals.get("self")
+        return frame.frame.f_code.co_name == "__getitem__" and placement.kind_of(me) == "dataset"
+    return os.path.join("torch", "utils", "data", "_utils") in frame.file
 
 
 def _caught(function: FunctionType) -> list[Any]:

@@ -83,6 +83,8 @@ def _seen_through(candidate: Candidate, tracer: Tracer, mismatch: Mismatch) -> C
     """The result of a function that returns something it keeps is that thing: ``self.anchors(n)``."""
     node = candidate.node.elt if isinstance(candidate.node, (ast.ListComp, ast.GeneratorExp)) else candidate.node
     node = node.operand if isinstance(node, ast.UnaryOp) else node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tuple", "list"):
+        node = node.args[0] if len(node.args) == 1 else node  # of a generator, which is used up now
     if not candidate.result or candidate.known or not isinstance(node, ast.Call):
         return candidate
     function = value(node.func, candidate.frame.scope)
@@ -99,6 +101,9 @@ def _seen_through(candidate: Candidate, tracer: Tracer, mismatch: Mismatch) -> C
             live = value(given, candidate.frame.scope)
             known = placement.is_tensor(live)
             return replace(candidate, node=given, device=where, value=live if known else None, known=known)
+        item = _item_returned(candidate, returned, given, node, text[1], scope) if given is not None else None
+        if item is not None and item.device in wanted:
+            return item
         kept = value(view_of(returned, scope), scope)
         if kept is MISSING or kept is bound.get("self", MISSING):
             continue
@@ -106,6 +111,27 @@ def _seen_through(candidate: Candidate, tracer: Tracer, mismatch: Mismatch) -> C
             if placement.device_of(found.value) in wanted:
                 return replace(candidate, value=found.value, known=True, device=placement.device_of(found.value))
     return candidate
+
+
+def _item_returned(
+    candidate: Candidate, returned: ast.expr, given: ast.expr, call: ast.Call, function: FunctionNode, scope: Scope
+) -> Candidate | None:
+    """What a function takes out of a container that it is given: ``yield bank[task].expand(n, -1)``."""
+    bound = bool(scope.names)
+    here = candidate.frame.scope
+    passed = {name: bindings.argument_for(call, function, name, bound) for name in bindings.parameters(function)}
+    names = {name: value(expr, here) for name, expr in passed.items() if expr is not None}
+    inside = Scope({**scope.names, **names}, scope.outer)
+    tensor, holder = value(view_of(returned, inside), inside), value(given, here)
+    if not placement.is_tensor(tensor) or not holders.is_container(holder):
+        return None
+    path = next((found.path for found in placement.walk(holder) if found.value is tensor), "")
+    if not path:
+        return None
+    return replace(
+        candidate, node=given, device=placement.device_of(tensor), member=path, root=holder, value=tensor, known=True,
+        result=False, via="item",
+    )  # fmt: skip
 
 
 def _argument_returned(returned: ast.expr, call: ast.Call, function: FunctionNode, bound: bool) -> ast.expr | None:

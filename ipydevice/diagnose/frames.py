@@ -13,16 +13,17 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import islice
-from types import CodeType, FrameType, TracebackType
-from typing import Literal
+from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
+from typing import Any, Literal
 
+from ipydevice import placement
 from ipydevice.cells import Cell, CellHistory
 from ipydevice.diagnose import locate
-from ipydevice.diagnose.evaluate import Scope
+from ipydevice.diagnose.evaluate import Scope, is_exactly, is_of
 from ipydevice.diagnose.source import Source
 
 OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -91,6 +92,25 @@ class Sources:
                 return None
             self._files[file] = Source(text, file=file)
         return self._files[file]
+
+    def files_of(self, names: Mapping[str, Any]) -> Iterator[Source]:
+        """The user's own files whose modules, functions or classes are among the names, each once."""
+        seen: set[str] = set()
+        for live in list(names.values()):
+            module = live if is_exactly(live, ModuleType) else sys.modules.get(_home(live))
+            file = module.__dict__.get("__file__") if is_exactly(module, ModuleType) else None
+            if type(file) is str and file not in seen and not is_library(file):
+                seen.add(file)
+                source = self.of_file(file)
+                if source is not None:
+                    yield source
+
+
+def _home(live: Any) -> str:
+    """The name of the Python module that a function or class was made in."""
+    if is_exactly(live, FunctionType):
+        return live.__module__ if type(live.__module__) is str else ""
+    return placement.module_name(live) if is_of(live, type) else ""
 
 
 def collect(tb: TracebackType | None, sources: Sources, limit: int = 200) -> list[Frame]:

@@ -7,11 +7,11 @@ import re
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose import bindings, locate
+from ipydevice.diagnose import bindings, elsewhere
 from ipydevice.diagnose.culprit import Choice
-from ipydevice.diagnose.evaluate import MISSING, Scope, value
+from ipydevice.diagnose.evaluate import Scope, value
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.diagnose.frames import Frame, is_library
+from ipydevice.diagnose.frames import Frame
 from ipydevice.diagnose.infer import device_name, keyword, moved_to, with_index
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
@@ -31,71 +31,10 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice | 
     if loader is not None:
         return _loader(loader, frames, mismatch, tracer)
     if mismatch.frames:
-        return _elsewhere(frames, mismatch, tracer)
+        return elsewhere.choose(frames, mismatch, tracer)
     function = re.search(r"Function (\w+?)Backward returned an invalid gradient", mismatch.text)
     if function is not None:
         return _custom_function(frames, function.group(1), mismatch, tracer)
-    return None
-
-
-def _elsewhere(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice | None:
-    """Raised in a replica or worker, whose traceback came as text: what its line reads of a live object's state."""
-    for text in reversed(mismatch.frames):
-        source = tracer.sources.of_code_file(text.file) if not is_library(text.file) else None
-        if source is None:
-            continue
-        node = locate.running(source, text.line, None)
-        cls = source.class_of(node) if node is not None else None
-        owner = _instance_in(frames, cls.name) if cls is not None else None
-        if node is None or owner is None:
-            return None
-        scope = Scope({"self": owner}, tracer.namespace)
-        frame = [frame for frame in frames if frame.is_user][-1]
-        read = [part for text in _with_locals(node, source) for part in ast.walk(text)]
-        for expr in (part for part in read if isinstance(part, ast.Attribute)):
-            kept = value(expr, scope)
-            via = next((member.via for member in placement.members(owner) if member.value is kept), "")
-            tensor = (
-                next((found.value for found in placement.walk(kept, limit=1)), None) if kept is not MISSING else None
-            )
-            if via != "attribute" or tensor is None or placement.is_module(kept):
-                continue
-            device = placement.device_of(tensor)
-            stray = Candidate(frame, expr, "", device, value=tensor, known=True, via=via, owner=owner, elsewhere=source)
-            step = tracer.of_attribute_of(owner, expr.attr)
-            fact = f"{ast.unparse(expr)} is a plain attribute: replicas share it, they get no copy of their own"
-            return Choice(stray, None, [stray], [step] if step is not None else [], evidence=[fact], margin=1.0)
-    return None
-
-
-def _with_locals(node: ast.AST, source: Source) -> list[ast.AST]:
-    """A node and, where it reads locals, what these were made of: ``keys`` of ``keys = torch.stack(self.bank)``."""
-    function = source.function(node)
-    found: list[ast.AST] = [node]
-    for text in found:
-        if function is None or len(found) > 8:
-            break
-        for name in {part.id for part in ast.walk(text) if isinstance(part, ast.Name)}:
-            found += [b.value for b in bindings.of_name(function, name) if b.value is not None and b.value not in found]
-    return found
-
-
-def _instance_in(frames: list[Frame], name: str) -> Any:
-    """The live object of a class of this name in what the user's line works with."""
-    frame = [frame for frame in frames if frame.is_user][-1]
-    for expr in _expressions(frame):
-        live = value(expr, frame.scope)
-        if live is MISSING:
-            continue
-        queue = [live]
-        for _ in range(500):
-            if not queue:
-                break
-            here = queue.pop(0)
-            if placement.class_name(type(here)) == name:
-                return here
-            if placement.is_module(here) or placement.kind_of(here) in ("loader", "dataset"):
-                queue += [member.value for member in placement.members(here) if not placement.is_tensor(member.value)]
     return None
 
 
@@ -253,7 +192,7 @@ def _parameter_name(parameter: Any, tracer: Tracer) -> str | None:
 def _custom_function(frames: list[Frame], name: str, mismatch: Mismatch, tracer: Tracer) -> Choice | None:
     """A user's autograd Function whose backward returned a gradient on the wrong device."""
     frame = [frame for frame in frames if frame.is_user][-1]
-    for source in reversed(tracer.sources.all_cells()):
+    for source in (*reversed(tracer.sources.all_cells()), *tracer.sources.files_of(tracer.namespace)):
         for node in ast.walk(source.tree):
             if not (isinstance(node, ast.ClassDef) and node.name == name):
                 continue

@@ -53,8 +53,9 @@ def weight(
         return points + 3.0, [f"{name} is the index, on {device}; {_BY_RULE}"]
     if candidate.role == "index":
         points += 0.5
-    if tracer.in_loader and device != HOST:
-        return points + 4.0, [f"{name} is made on {device} for a DataLoader, whose items belong on the host"]
+    if tracer.in_loader:
+        why = f"{name} is made on {device} for a DataLoader, whose items belong on the host"
+        return (points + 4.0, [why]) if device != HOST else (0.0, facts)
     unreachable = _unreachable_by_to(candidate, tracer)
     if unreachable is not None:
         owner_device, fact = unreachable
@@ -65,10 +66,13 @@ def weight(
         facts.append(f"{name} is optimizer state on {device}")
     elif candidate.via in ("parameter", "buffer"):
         points += _weight_of_registered(candidate)
+    elif between_cards and candidate.via == "item":
+        share, told = _share_of_list(candidate)
+        points, facts = points + share, facts + told
     elif not candidate.member:
         points += _weight_of_history(candidate, tracer, facts)
         if between_cards:
-            points -= _when_made(candidate, tracer) / 1000  # the flow is where the latest value is
+            points -= _when_made(candidate, tracer) / 1000 + _is_latest(candidate, everyone, tracer)
     return points, facts
 
 
@@ -186,7 +190,7 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
                     facts.append(
                         f"{where.source.segment(call)} names no device: the default device is {candidate.device}"
                     )
-                    return 1.5
+                    return 3.5 if _sets_default_in_passing(tracer) else 1.5
                 if keyword(call, "device") is None:
                     facts.append(f"{candidate.expression} is made by {where.source.segment(call)} without a device")
                     return 2.0 if where.source.function(call) is not None else 0.5
@@ -194,6 +198,29 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
     if chain and chain[-1].how == "loop":
         return 0.5
     return 0.0
+
+
+def _sets_default_in_passing(tracer: Tracer) -> bool:
+    """Whether a function of the user's sets the default device for all that comes after, unnoticed by its callers."""
+    return any(
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith(("set_default_device", "set_default_tensor_type"))
+        and source.function(node) is not None
+        for source in tracer.sources.all_cells()
+        for node in ast.walk(source.tree)
+    )
+
+
+def _share_of_list(candidate: Candidate) -> tuple[float, list[str]]:
+    """Of the items of one list the few are stray, the many are not."""
+    if not candidate.member or type(candidate.root) not in (list, tuple) or candidate.via != "item":
+        return 0.0, []
+    devices = [placement.device_of(item) for item in candidate.root if placement.is_tensor(item)]
+    mine = devices.count(candidate.device or "")
+    if 2 * mine >= len(devices):
+        return 0.0, []
+    listed = candidate.source.segment(candidate.node)
+    return 1.0, [f"{mine} of the {len(devices)} tensors in {listed} is on {candidate.device}"]
 
 
 def _is_told_where(call: ast.Call, scope: Scope) -> bool:
@@ -276,6 +303,20 @@ def _is_on_named_card(candidate: Candidate, tracer: Tracer) -> bool:
         return True
     chain = tracer.models.find(candidate.value) or tracer.held.find(candidate.value)
     return bool(chain) and names_its_card(chain[0].path, tracer.trace_global(chain[0].path), tracer)
+
+
+def _is_latest(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
+    """Whether nothing that it meets was made after it, in the same function: the flow is where the latest value is.
+
+    What a factory makes for the occasion is no part of the flow.
+    """
+    for step in tracer.trace(candidate.site, candidate.device):
+        calls = on_the_way(step.value) if step.value is not None else ()
+        if any(call_name(call, tracer.scope(step.site)) in FACTORIES for call in calls):
+            return False
+    when = _when_made(candidate, tracer)
+    others = [_when_made(other, tracer) for other in everyone if other.device != candidate.device]
+    return bool(others) and when > max(others)
 
 
 def _when_made(candidate: Candidate, tracer: Tracer) -> int:

@@ -67,6 +67,8 @@ VARIANTS: dict[str, str] = {
     "origin_not_shown": "the lines shown do not tell where {stray} was made; nothing in them moves it to {target}",
     "attribute_of_no_module": "{owner} keeps it as `{attribute}` (`{origin}`, {where}) and is no nn.Module, so "
     "moving models does not move it",
+    "bound_to_the_first_replica": "{stray} is read by a method that belongs to the first card's module, as a hook or a "
+    "stored method does; the replica on the other card has a copy of its own that it does not see",
     "moved_away": "{stray} was last moved by `{origin}` ({where}), to {device}",
 }
 

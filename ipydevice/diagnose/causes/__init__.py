@@ -36,6 +36,7 @@ RULES: tuple[Rule, ...] = (
     held.loss_or_metric_tensor,
     held.module,
     passed.default_card,
+    passed.index_of_host_data,
     held.kept_by_object,
     passed.memoised,
     passed.closure,

@@ -25,7 +25,7 @@ def by_message(facts: Facts) -> str | None:
     if mismatch.family == "numpy":
         return "to_numpy"
     if facts.tracer.in_loader and facts.device != HOST and facts.finding.target == HOST:
-        return "cuda_in_dataset"
+        return default_device(facts) or "cuda_in_dataset"
     if (
         facts.stray is not None
         and facts.stray.via == ""

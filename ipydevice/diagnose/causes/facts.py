@@ -89,14 +89,15 @@ class Facts:
             for call in [node for node in ast.walk(expr) if isinstance(node, ast.Call)]:
                 called = self.tracer.function_text(value(call.func, self.tracer.scope(site)))
                 texts += [called[1]] if called is not None else []
-        return any(_is_move(node) for text in texts for node in ast.walk(text))
+        return any(is_move(node) for text in texts for node in ast.walk(text))
 
     def nearest(self, test: Callable[[Any], bool]) -> Holder | None:
         """The innermost owner that passes a test."""
         return next((holder for holder in reversed(self.owners[:-1]) if test(holder.value)), None)
 
 
-def _is_move(node: ast.AST) -> bool:
+def is_move(node: ast.AST) -> bool:
+    """``x.to(device)``, ``x.cuda()``"""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import pairwise
 from typing import Any
 
 from ipydevice import placement
@@ -16,6 +17,7 @@ from ipydevice.diagnose.causes.facts import (
     SHADOW,
     WEIGHT,
     Facts,
+    is_move,
     is_user_object,
     last_name,
 )
@@ -67,17 +69,16 @@ def on_named_card(facts: Facts) -> str | None:
 
 
 def module(facts: Facts) -> str | None:
-    stray, finding = facts.stray, facts.finding
+    stray = facts.stray
     if stray is None or stray.kind != "module":
         return None
     node = stray.site.node
     if isinstance(node, ast.Call):
         return "module_built_in_forward"
-    chain = finding.chain
-    made = chain[-1] if chain and chain[-1].how == "assignment" else None
-    if made is not None and isinstance(made.value, ast.Call) and _is_in_method_called_forward(made.site):
+    if _is_built_in_forward(facts):
         return "module_built_in_forward"
-    for outer, inner in zip(facts.owners, facts.owners[1:], strict=False):
+    owners = facts.owners if len(facts.owners) > 2 else facts.tracer.models.find(stray.value) or facts.owners
+    for outer, inner in pairwise(owners):
         if placement.is_module(outer.value) and inner.via == "attribute" and holders.is_container(inner.value):
             return "module_in_plain_container"
     name = stray.expression
@@ -95,9 +96,14 @@ def module(facts: Facts) -> str | None:
     return "model_not_moved"
 
 
-def _is_in_method_called_forward(site: Site) -> bool:
-    function = site.source.function(site.node)
-    return getattr(function, "name", "") in ("forward", "__call__")
+def _is_built_in_forward(facts: Facts) -> bool:
+    """A local, held by nobody else, that a forward which is running has built, or had built by what it called."""
+    made = facts.finding.chain[0] if facts.finding.chain else None
+    if made is None or made.how != "assignment" or not isinstance(made.value, ast.Call) or len(facts.owners) > 1:
+        return False
+    frames = facts.tracer.frames
+    at = next((i for i, frame in enumerate(frames) if frame.frame is made.site.frame), -1)
+    return any(frame.frame.f_code.co_name in ("forward", "__call__") for frame in frames[: at + 1] if frame.is_user)
 
 
 def _added_after_move(facts: Facts) -> bool:
@@ -251,12 +257,20 @@ def _moves(expr: ast.expr, facts: Facts, site: Site) -> bool:
 
 
 def _is_record(live: Any, facts: Facts) -> bool:
-    """A mere bundle of values, such as a graph or a sample: a class of the user's without methods of its own."""
+    """A mere bundle of values, such as a graph or a sample: a class of the user's that can at most move itself."""
     if any(placement.is_module(holder.value) for holder in facts.owners):
         return False
     texts = facts.tracer.classes_of(live)
-    methods = {node.name for _, cls in texts for node in cls.body if isinstance(node, ast.FunctionDef)}
-    return bool(texts) and not methods - {"__init__", "__len__", "to"}
+    methods = [node for _, cls in texts for node in cls.body if isinstance(node, ast.FunctionDef)]
+    return bool(texts) and all(
+        method.name in ("__init__", "__len__", "__post_init__") or any(map(_moves_own, ast.walk(method)))
+        for method in methods
+    )
+
+
+def _moves_own(node: ast.AST) -> bool:
+    """``self.x.to(device)``"""
+    return is_move(node) and isinstance(node, ast.Call) and ast.unparse(node.func).startswith("self.")
 
 
 def _is_data(live: Any) -> bool:

@@ -9,7 +9,7 @@ import re
 from ipydevice import placement
 from ipydevice.diagnose import bindings
 from ipydevice.diagnose.causes.facts import HIDDEN, LABELS, Facts, is_user_object
-from ipydevice.diagnose.evaluate import MISSING, is_of, value
+from ipydevice.diagnose.evaluate import MISSING, Scope, is_of, value
 from ipydevice.diagnose.finding import Finding, Site
 from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, keyword, moved_to
 from ipydevice.diagnose.origin import Tracer
@@ -49,7 +49,29 @@ def discarded_move(finding: Finding, tracer: Tracer) -> Site | None:
                 case ast.Expr(value=ast.Call(func=ast.Attribute(value=receiver, attr="to" | "cuda" | "cpu"))):
                     if _concerns(receiver, names, source, node) and not _is_module_there(receiver, source, tracer):
                         return Site(source, node, None)
+                case ast.Assign(targets=[ast.Name(id=moved)], value=ast.Call(func=ast.Attribute(attr="to" | "cuda"))):
+                    concerned = _concerns(node.targets[0], names - {moved}, source, node)
+                    if concerned and _is_only_bound(moved, node, source):
+                        return Site(source, node, None)
     return None
+
+
+def _is_only_bound(name: str, assignment: ast.Assign, source: Source) -> bool:
+    """``for key, value in batch.items(): value = value.to(device)``: the loop's own name, which nobody reads then."""
+    assert isinstance(assignment.value, ast.Call)
+    loop = next((up for up in source.ancestors(assignment) if isinstance(up, (ast.For, ast.AsyncFor))), None)
+    if loop is None or name not in {part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)}:
+        return False
+    inside = {id(part) for part in ast.walk(assignment)}
+    return not any(
+        isinstance(part, ast.Name)
+        and part.id == name
+        and isinstance(part.ctx, ast.Load)
+        and id(part) not in inside
+        and part.lineno >= assignment.lineno
+        for statement in loop.body
+        for part in ast.walk(statement)
+    )
 
 
 def _between(finding: Finding, last: Source, tracer: Tracer) -> list[Source]:
@@ -256,6 +278,13 @@ def index(facts: Facts) -> str | None:
     return "index_device" if is_index else None
 
 
+def index_of_host_data(facts: Facts) -> str | None:
+    """An index on an accelerator selects from data that stays on the host, whoever keeps the index."""
+    finding = facts.finding
+    stays = facts.device != HOST and finding.target == HOST and finding.mismatch.family == "indexing"
+    return index(facts) if stays and finding.stray is not None and finding.stray.role == "index" else None
+
+
 def mask(facts: Facts) -> str | None:
     """A mask that is no part of a batch."""
     finding = facts.finding
@@ -284,12 +313,10 @@ def rnn_state(facts: Facts) -> str | None:
 def library_result(facts: Facts) -> str | None:
     """The value comes out of a function that is neither torch's nor the user's."""
     for step, expr, site in facts.steps():
-        node = expr
-        while isinstance(node, (ast.Subscript, ast.Attribute)):
-            node = node.value
+        scope = facts.tracer.scope(site)
+        node = _made_first(expr, scope)
         if not isinstance(node, ast.Call):
             continue
-        scope = facts.tracer.scope(site)
         name = call_name(node, scope)
         if step is not None and step.how == "loop":
             return None  # out of a loader: an input like any other
@@ -302,11 +329,29 @@ def library_result(facts: Facts) -> str | None:
     return None
 
 
+def _made_first(expr: ast.expr, scope: Scope) -> ast.expr:
+    """``f(x)`` of ``f(x)[0]`` and of ``f(x).float()``: what the value is a view or a conversion of."""
+    node = expr
+    while True:
+        match node:
+            case ast.Subscript(value=inner) | ast.Attribute(value=inner):
+                node = inner
+            case ast.Call(func=ast.Attribute(value=ast.Call() as inner)) if not call_name(node, scope):
+                if moved_to(node, scope) is not None:
+                    return node
+                node = inner
+            case _:
+                return node
+
+
 def _computes_with_numpy(site: Site, node: ast.Call) -> bool:
-    """Whether the function around took a tensor to numpy, so that what it gives back is a host tensor by design."""
+    """Whether the function around takes tensors to numpy, or computes there in a file: a host tensor by design."""
     function = site.source.function(node)
+    in_file = site.source.cell is None
     return function is not None and any(
-        isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "numpy"
+        isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Attribute)
+        and (part.func.attr == "numpy" or (in_file and ast.unparse(part.func).startswith(("np.", "numpy.", "scipy."))))
         for part in ast.walk(function)
     )
 
