@@ -234,6 +234,13 @@ def plain_jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jupyter]
 
 
 @pytest.fixture(scope="session")
+def notebook_7(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jupyter]:
+    server = Jupyter(tmp_path_factory.mktemp("notebook"), "notebook")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no Chromium here; `make chromium` installs it on Debian as root")
@@ -265,10 +272,14 @@ def page(context: BrowserContext, tmp_path: Path, request: pytest.FixtureRequest
 
 @pytest.fixture
 def open_notebook(page: Page, jupyter: Jupyter, request: pytest.FixtureRequest) -> Iterator[Callable[..., Notebook]]:
+    servers: set[Jupyter] = {jupyter}
+
     def open_(cells: list[str], server: Jupyter = jupyter) -> Notebook:
+        servers.add(server)
         name = f"{request.node.name}.ipynb"
         server.write(name, cells)
         return Notebook(page, server, name)
 
     yield open_
-    jupyter.end_kernels()
+    for server in servers:
+        server.end_kernels()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from conftest import Jupyter
 from panels import CELLS
 from playwright.sync_api import expect
 
@@ -178,17 +177,13 @@ def test_palette_entry_applies_the_first_fix(open_notebook):
     expect(notebook.cell(2).locator(".jp-OutputArea")).to_contain_text("passed cuda:0")
 
 
-def test_notebook_7(open_notebook, tmp_path_factory):
-    server = Jupyter(tmp_path_factory.mktemp("notebook"), "notebook")
-    try:
-        notebook = open_notebook(CELLS, server)
-        live = fail(notebook)
-        live.locator(".ipd-table > summary").click()
-        live.get_by_role("treegrid").locator("[data-k]").first.click()
-        for key in ("b", "m", "d", "d"):
-            notebook.page.keyboard.press(key)
-        expect(notebook.cells).to_have_count(4)
-        live.get_by_role("button", name="fix & re-run In [2], In [3]").click()
-        expect(notebook.cell(2).locator(".jp-OutputArea")).to_contain_text("passed cuda:0")
-    finally:
-        server.stop()
+def test_notebook_7(open_notebook, notebook_7):
+    notebook = open_notebook(CELLS, notebook_7)
+    live = fail(notebook)
+    live.locator(".ipd-table > summary").click()
+    live.get_by_role("treegrid").locator("[data-k]").first.click()
+    for key in ("b", "m", "d", "d"):
+        notebook.page.keyboard.press(key)
+    expect(notebook.cells).to_have_count(4)
+    live.get_by_role("button", name="fix & re-run In [2], In [3]").click()
+    expect(notebook.cell(2).locator(".jp-OutputArea")).to_contain_text("passed cuda:0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 SETUP = """%load_ext ipydevice
@@ -20,8 +21,8 @@ labels + targets
 print('passed')"""
 
 
-def failed(open_notebook):
-    notebook = open_notebook([SETUP, FAIL, "'last'"])
+def failed(open_notebook, *server):
+    notebook = open_notebook([SETUP, FAIL, "'last'"], *server)
     notebook.run(0)
     notebook.run(1)
     live = notebook.live(1)
@@ -54,8 +55,9 @@ def test_the_error_is_forgotten_by_a_click(open_notebook):
     expect(forget).to_be_hidden()
 
 
-def test_fix_and_check_the_rest_finds_the_second_mistake(open_notebook):
-    notebook, live = failed(open_notebook)
+@pytest.mark.parametrize("server", ["jupyter", "plain_jupyter", "notebook_7"])
+def test_fix_and_check_the_rest_finds_the_second_mistake(open_notebook, server, request):
+    notebook, live = failed(open_notebook, request.getfixturevalue(server))
     before = notebook.prompt(1)
     live.get_by_role("button", name="fix & check the rest").first.click()
     notebook.wait_for_run(1, before)
@@ -64,6 +66,12 @@ def test_fix_and_check_the_rest_finds_the_second_mistake(open_notebook):
     expect(report).to_contain_text("labels is on cpu")
     expect(notebook.cell(1).locator(".jp-OutputArea")).to_contain_text("passed")
     assert notebook.source(1).startswith("%%devicecheck\n")
+    assert "images" in notebook.source(1)
+    expect(notebook.cells).to_have_count(3)
+    before = notebook.prompt(1)
+    report.get_by_role("button", name="fix & re-run").first.click()
+    notebook.wait_for_run(1, before)
+    expect(notebook.live(1)).to_contain_text("no device mistake")
 
 
 def test_the_same_error_again_is_a_line_that_opens(open_notebook):
