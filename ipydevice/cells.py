@@ -14,6 +14,7 @@ module knows nothing of IPython and can be filled by hand:
 
 from __future__ import annotations
 
+import ast
 import linecache
 import re
 import time
@@ -29,6 +30,13 @@ PYTHON_MAGICS: dict[str, tuple[str, ...]] = {
     "timeit": ("<magic-timeit>",),
     "prun": ("<string>",),
     "capture": (),
+}
+
+# Line magics that run the Python behind their options (IPython/core/magics/execution.py).
+LINE_MAGICS = {
+    "time": r"(?:--no-raise-error\s+)*",
+    "timeit": r"(?:-[nrp]\s*\d+\s+|-v\s*\S+\s+|-[tcqo]+\s+)*",
+    "prun": r"(?:-[lsTD]\s*\S+\s+|-[rq]+\s+)*",
 }
 
 # Lines that show and load ipydevice, and change nothing of the user's.
@@ -134,11 +142,17 @@ class CellHistory:
     def python(self, cell: Cell) -> tuple[str, int]:
         """The cell's Python as it was compiled, and how many lines of the raw text stand above it.
 
-        Below ``%%time`` and its like the Python is the body.  A cell magic of another language
-        gives the call that IPython makes of it.
+        Below ``%%time`` and its like the Python is the body, and a line of ``%time`` is the code that it runs.
+        A magic of another language gives the call that IPython makes of it.
         """
         body, above = list(self._layers(cell))[-1]
-        return self._python(body), above
+        python = self._python(body)
+        return _with_run_code(python, _run_by_lines(python)), above
+
+    def magic_of_line(self, cell: Cell, line: int) -> tuple[str, int] | None:
+        """The magic that runs code on this line of the cell's Python, and the column of that code: ("timeit", 4)."""
+        found = _run_by_lines(self._python(list(self._layers(cell))[-1][0])).get(line)
+        return None if found is None else found[:2]
 
     def current(self) -> list[Cell]:
         """The latest run of each cell of the notebook, in the order in which they last ran.
@@ -208,6 +222,58 @@ class CellHistory:
         if raw not in self._pythons:
             self._pythons[raw] = _plain(raw) if self.transform is None else self.transform(raw)
         return self._pythons[raw]
+
+
+def _run_by_lines(python: str) -> dict[int, tuple[str, int, str]]:
+    """By line: the line magic that stands there, alone or behind ``result =``, its column, and the code that it runs.
+
+    The column counts UTF-8 bytes, as all columns of syntax trees do.
+    """
+    if "run_line_magic" not in python:
+        return {}
+    try:
+        tree = ast.parse(python)
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    found: dict[int, tuple[str, int, str]] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Call() as call) | ast.Assign(value=ast.Call() as call) if (
+                call.lineno == call.end_lineno
+            ):
+                name, code = _run_by(call)
+                if code and _is_python(code, "exec" if isinstance(node, ast.Expr) else "eval"):
+                    found[call.lineno] = name, call.col_offset, code
+    return found
+
+
+def _run_by(call: ast.Call) -> tuple[str, str]:
+    """Name and code of a magic's call; "" where it is none that runs code."""
+    match call:
+        case ast.Call(
+            func=ast.Attribute(attr="run_line_magic"),
+            args=[ast.Constant(value=str(name)), ast.Constant(value=str(given)), *_],
+        ) if name in LINE_MAGICS:
+            return name, re.sub(f"^{LINE_MAGICS[name]}", "", given).strip()
+    return "", ""
+
+
+def _with_run_code(python: str, run: dict[int, tuple[str, int, str]]) -> str:
+    """The text with each of these calls of magics as the code that it runs."""
+    if not run:
+        return python
+    lines = python.split("\n")
+    for line, (_, column, code) in run.items():
+        lines[line - 1] = lines[line - 1].encode()[:column].decode() + code
+    return "\n".join(lines)
+
+
+def _is_python(code: str, mode: str) -> bool:
+    try:
+        ast.parse(code, mode=mode)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return "\n" not in code
 
 
 def _magic(text: str) -> str | None:

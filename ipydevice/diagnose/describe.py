@@ -185,6 +185,7 @@ def _marks(finding: Finding) -> tuple[Mark, ...]:
     if line is None or not 0 < line <= len(source.lines):
         return ()
     indent = len(source.lines[line - 1]) - len(source.lines[line - 1].lstrip())
+    indent -= len(source.line_text(line).removesuffix(source.lines[line - 1].strip()))  # of `%timeit -n1 f(x)`
     found: dict[tuple[int, int], Mark] = {}
     for operand in finding.operands:
         site = operand.site

@@ -14,14 +14,14 @@ import site
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import islice
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any, Literal
 
 from ipydevice import placement
-from ipydevice.cells import Cell, CellHistory
+from ipydevice.cells import PYTHON_MAGICS, Cell, CellHistory
 from ipydevice.diagnose import locate
 from ipydevice.diagnose.evaluate import Scope, is_exactly, is_of
 from ipydevice.diagnose.source import Source
@@ -115,13 +115,45 @@ def _home(live: Any) -> str:
 
 def collect(tb: TracebackType | None, sources: Sources, limit: int = 200) -> list[Frame]:
     """The frames of a traceback, the outermost first, without our own and IPython's."""
-    frames = []
+    frames: list[Frame] = []
     for trace, line in islice(_walk(tb), limit):
         frame = _frame(trace.tb_frame, line, trace.tb_lasti, sources)
-        if frame is not None:
+        if frame is None:
+            continue
+        around = _line_magic_around(frame, frames, sources)
+        if around is not None:
+            at, column = around
+            frames[at:] = [_on_the_line_of(frames[at], column, frame)]
+        else:
             frames.append(frame)
     first_user = next((i for i, frame in enumerate(frames) if frame.is_user), 0)
     return frames[first_user:]
+
+
+def _line_magic_around(frame: Frame, above: list[Frame], sources: Sources) -> tuple[int, int] | None:
+    """The index of the frame whose line is a magic, such as ``%timeit f(x)``, that runs the code of this frame.
+
+    And the column at which that line's Python has the code.
+    """
+    if not frame.file.startswith("<"):
+        return None
+    at = next((at for at in range(len(above) - 1, -1, -1) if above[at].is_user), None)
+    if at is None or above[at].source is None or above[at].kind != "cell":
+        return None
+    cell = above[at].source.cell  # type: ignore[union-attr]
+    found = sources.history.magic_of_line(cell, above[at].line) if cell is not None else None
+    return (at, found[1]) if found is not None and frame.file in PYTHON_MAGICS[found[0]] else None
+
+
+def _on_the_line_of(outer: Frame, column: int, frame: Frame) -> Frame:
+    """The frame of a line magic's code as one of the cell's, where the cell's Python shows that code."""
+    down, span = outer.line - 1, frame.span
+    if span is not None:
+        span = span[0] + down, span[1] + down, span[2] + column, span[3] + column
+    return replace(
+        frame, line=frame.line + down, span=span, kind=outer.kind, file=outer.file, function=outer.function,
+        source=outer.source,
+    )  # fmt: skip
 
 
 def _walk(tb: TracebackType | None) -> Iterator[tuple[TracebackType, int]]:
