@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 
 from ipydevice import placement
@@ -185,7 +186,6 @@ def _marks(finding: Finding) -> tuple[Mark, ...]:
     if line is None or not 0 < line <= len(source.lines):
         return ()
     indent = len(source.lines[line - 1]) - len(source.lines[line - 1].lstrip())
-    indent -= len(source.line_text(line).removesuffix(source.lines[line - 1].strip()))  # of `%timeit -n1 f(x)`
     found: dict[tuple[int, int], Mark] = {}
     for operand in finding.operands:
         site = operand.site
@@ -196,10 +196,22 @@ def _marks(finding: Finding) -> tuple[Mark, ...]:
             continue
         start = _column(source, line, node.col_offset) - indent
         end = _column(source, line, node.end_col_offset or 0) - indent
+        shift = _shift(source.line_text(line), source.lines[line - 1].strip(), start, end)
+        if shift is None:
+            continue
+        start, end = start + shift, end + shift
         mark = _mark(operand, start, end, finding)
         if (start, end) not in found or mark.stray:
             found[start, end] = mark
     return tuple(sorted(found.values(), key=lambda mark: mark.start))
+
+
+def _shift(written: str, compiled: str, start: int, end: int) -> int | None:
+    """How much further an operand stands in the line as written: ``f(x)`` is the end of ``%timeit -n1 f(x)``."""
+    if written[:end] == compiled[:end]:
+        return 0
+    alike = len(os.path.commonprefix([written[::-1], compiled[::-1]]))
+    return len(written) - len(compiled) if start >= len(compiled) - alike else None
 
 
 def _column(source: Source, line: int, offset: int) -> int:
