@@ -54,8 +54,7 @@ def test_the_users_own_names(cell: str, told: tuple[str, str, tuple[str, str]]) 
     assert found.confidence == "certain"
     assert found.failed.source == next(line.strip() for line in cell.splitlines() if "%" in line)
     marks = [found.failed.source[mark.start : mark.end] for mark in found.marks]
-    if not cell.startswith("z ="):  # its Python, `z = x + y`, is no end of the line as written
-        assert marks == list(marked)
+    assert marks == list(marked)
     assert found.origin is not None
     assert found.origin.cell == 2
     assert not any("get_ipython" in row.name for row in found.placements)

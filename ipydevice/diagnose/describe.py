@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
+from itertools import takewhile
 
 from ipydevice import placement
 from ipydevice.diagnose.finding import Finding, Operand, Site, Stray
@@ -210,7 +210,7 @@ def _shift(written: str, compiled: str, start: int, end: int) -> int | None:
     """How much further an operand stands in the line as written: ``f(x)`` is the end of ``%timeit -n1 f(x)``."""
     if written[:end] == compiled[:end]:
         return 0
-    alike = len(os.path.commonprefix([written[::-1], compiled[::-1]]))
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(written[::-1], compiled[::-1], strict=False)))
     return len(written) - len(compiled) if start >= len(compiled) - alike else None
 
 
