@@ -253,6 +253,23 @@ def returns(function: FunctionNode) -> list[ast.expr]:
     return found
 
 
+def is_memoised(function: FunctionNode) -> bool:
+    """Whether a function gives back what it made in an earlier call: by `functools.cache`, or by a table of its own."""
+    if isinstance(function, ast.Lambda):
+        return False
+    if any("cache" in ast.unparse(decorator) for decorator in function.decorator_list):
+        return True
+    kept = {
+        ast.unparse(target.value)
+        for node in own_nodes(function)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Subscript)
+    }
+    tests = [ast.unparse(node.test) for node in own_nodes(function) if isinstance(node, ast.If)]
+    return any(test.endswith((f" in {name}", f"{name} is None")) for test in tests for name in kept)
+
+
 def handles_devices(function: FunctionNode) -> bool:
     """Whether a function moves things, or is told a device: then moving what it hands on is its job."""
     if any(re.fullmatch(r"dev(ice)?|to_device|target_device", name) for name in parameters(function)):

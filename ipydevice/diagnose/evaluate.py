@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import builtins
 import collections
+import functools
 import sys
 import types
 from collections import OrderedDict
@@ -137,7 +138,7 @@ def _found_in(spaces: list[Mapping[str, Any]], obj: Any, name: str) -> Any:
         if name not in space:
             continue
         found = space[name]
-        if obj is None and is_exactly(found, types.FunctionType):
+        if obj is None and is_exactly(found, *_METHODS):
             return found
         if obj is not None and is_exactly(
             found, types.MemberDescriptorType, _tuplegetter
@@ -146,7 +147,7 @@ def _found_in(spaces: list[Mapping[str, Any]], obj: Any, name: str) -> Any:
                 return found.__get__(obj)
             except AttributeError:
                 return MISSING
-        if is_exactly(found, types.FunctionType):
+        if is_exactly(found, *_METHODS):
             return types.MethodType(found, obj)
         if is_exactly(found, staticmethod):
             return found.__func__
@@ -155,6 +156,8 @@ def _found_in(spaces: list[Mapping[str, Any]], obj: Any, name: str) -> Any:
         return found
     return MISSING
 
+
+_METHODS: Final = (types.FunctionType, type(functools.lru_cache(len)))  # what binds to an instance
 
 _PLAIN_KEYS: Final = (str, int, bool, float, type(None), bytes)
 

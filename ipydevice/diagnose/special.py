@@ -189,6 +189,25 @@ def _parameter_name(parameter: Any, tracer: Tracer) -> str | None:
     return chain[-1].path if chain else None
 
 
+def _only_tensor(expr: ast.expr) -> ast.expr:
+    """``grad`` of ``float(scale) * grad``: the one operand that is not a number."""
+    while isinstance(expr, ast.BinOp):
+        sides = [side for side in (expr.left, expr.right) if not _is_number(side)]
+        if len(sides) != 1:
+            break
+        expr = sides[0]
+    return expr
+
+
+def _is_number(expr: ast.expr) -> bool:
+    match expr:
+        case ast.Constant() | ast.Call(func=ast.Name(id="float" | "int" | "len")):
+            return True
+        case ast.Call(func=ast.Attribute(attr="item")):
+            return True
+    return False
+
+
 def _custom_function(frames: list[Frame], name: str, mismatch: Mismatch, tracer: Tracer) -> Choice | None:
     """A user's autograd Function whose backward returned a gradient on the wrong device."""
     frame = [frame for frame in frames if frame.is_user][-1]
@@ -204,6 +223,7 @@ def _custom_function(frames: list[Frame], name: str, mismatch: Mismatch, tracer:
             index = re.search(r"at index (\d+)", mismatch.text)
             if isinstance(expr, ast.Tuple) and index and int(index.group(1)) < len(expr.elts):
                 expr = expr.elts[int(index.group(1))]
+            expr = _only_tensor(expr)
             device = mismatch.argument_device or (mismatch.devices[-1] if mismatch.devices else None)
             stray = Candidate(frame, expr, "value", device, result=True, elsewhere=source)
             home = mismatch.reference_device or (mismatch.devices[0] if mismatch.devices else None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose import holders
+from ipydevice.diagnose import bindings, holders
 from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.infer import FACTORIES, call_name, is_conversion, keyword, moved_to, on_the_way
@@ -173,6 +173,11 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
     ends: list[tuple[ast.expr, Site]] = [(step.value, step.site) for step in chain if step.value is not None]
     ends.insert(0, (candidate.node, site))
     home = site.source.function(site.node)
+    for step in chain:
+        function = step.site.source.function(step.site.node) if step.how == "return" else None
+        if function is not None and bindings.is_memoised(function):
+            facts.append(f"{candidate.expression} is remembered from an earlier call")
+            return 1.5
     for expr, where in ends:
         scope = tracer.scope(where)
         if isinstance(expr, ast.Call) and placement.is_module(value(expr.func, scope)):
@@ -280,6 +285,9 @@ def _is_moved_afterwards(candidate: Candidate) -> bool:
         if isinstance(outer, (ast.For, ast.AsyncFor, ast.FunctionDef, ast.AsyncFunctionDef)):
             break
     scope = source.function(node) or source.tree
+    for part in ast.walk(scope):  # `(f.to(d) for f in fields)`
+        if isinstance(part, (ast.comprehension, ast.For)) and isinstance(part.iter, ast.Name) and part.iter.id in names:
+            names |= {inner.id for inner in ast.walk(part.target) if isinstance(inner, ast.Name)}
     moved = (
         part.func.value
         for part in ast.walk(scope)

@@ -128,8 +128,10 @@ def _was_moved_whole(facts: Facts) -> bool:
         return False
     moved = facts.tracer.last_move(chain[0].path)
     calls = [(moved.node, moved)] if moved is not None and isinstance(moved.node, ast.Call) else []
-    made = facts.tracer.trace_global(chain[0].path)[:1]
-    calls += [(call, step.site) for step in made if step.value is not None for call in on_the_way(step.value)]
+    for source in facts.tracer.sources.all_cells():  # `model = Net().to(d)`, and later `model = add_adapters(model)`
+        made = bindings.made(source.tree, chain[0].path)
+        values = [binding.value for binding in made if binding.value is not None]
+        calls += [(call, Site(source, call, None)) for value in values for call in on_the_way(value)]
     return any(moved_to(call, facts.tracer.scope(site)) == facts.finding.target for call, site in calls)
 
 

@@ -113,19 +113,7 @@ def memoised(facts: Facts) -> str | None:
     """It comes out of a function that keeps what it made: ``if key not in masks: masks[key] = ...``."""
     for step in facts.finding.chain:
         function = step.site.source.function(step.site.node) if step.how == "return" else None
-        if function is None or isinstance(function, ast.Lambda):
-            continue
-        if any("cache" in ast.unparse(decorator) for decorator in function.decorator_list):
-            return "stale_cache"
-        kept = {
-            ast.unparse(target.value)
-            for node in bindings.own_nodes(function)
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Subscript)
-        }
-        tests = [ast.unparse(node.test) for node in bindings.own_nodes(function) if isinstance(node, ast.If)]
-        if any(test.endswith((f" in {name}", f"{name} is None")) for test in tests for name in kept):
+        if function is not None and bindings.is_memoised(function):
             return "stale_cache"
     return None
 
@@ -185,7 +173,8 @@ def named_card(facts: Facts) -> str | None:
 def _is_constant(given: ast.expr, site: Site, facts: Facts) -> bool:
     """Whether a device, followed to where it was set, is one that the code names: ``torch.device("cuda")``."""
     chain = facts.tracer.trace(Site(site.source, given, site.frame))
-    if chain and chain[-1].site.source.function(chain[-1].site.node) is None:
+    last = chain[-1].site if chain else None
+    if last is not None and last.source.function(last.node) is None and last.source.class_of(last.node) is None:
         return False  # `device = "cuda"` at the top of a notebook is where a device belongs
     ends = [given] + [step.value for step in chain if step.value is not None]
     return any(
@@ -322,7 +311,7 @@ def library_result(facts: Facts) -> str | None:
             return None  # out of a loader: an input like any other
         if name in ("from_numpy", "tensor", "as_tensor") and node.args and _is_foreign(node.args[0], facts, site):
             return "library_returns_cpu"
-        if name in WRAPPERS and _computes_with_numpy(site, node):
+        if name in WRAPPERS and (_computes_with_numpy(site, node) or facts.finding.mismatch.family == "autograd"):
             return "library_returns_cpu"
         if not name and _is_foreign(node, facts, site):
             return "library_returns_cpu"
