@@ -253,6 +253,39 @@ def returns(function: FunctionNode) -> list[ast.expr]:
     return found
 
 
+def in_force(found: list[Binding], source: Source, until: ast.AST | None) -> Binding | None:
+    """The last binding of a text that has run to its end, or of one that has run to a node."""
+    if until is None or not found:
+        return found[-1] if found else None
+    return latest(found, source, until)
+
+
+_MOVERS = ("to", "cuda", "cpu", "_apply", "half", "float", "double")
+
+
+def most_telling(found: list[Binding]) -> Binding | None:
+    """Of the places that set an attribute: a real value rather than None or the same one moved, the last one made."""
+    found = [binding for binding in found if getattr(binding.method, "name", "") not in _MOVERS] or found
+    found = [binding for binding in found if not isinstance(binding.node, ast.AugAssign)] or found
+    real = [binding for binding in found if not isinstance(binding.value, ast.Constant) and binding.value is not None]
+    empty = (ast.List, ast.Dict, ast.Set)
+    filled = [
+        binding
+        for binding in real
+        if not (
+            isinstance(binding.value, empty) and not getattr(binding.value, "elts", getattr(binding.value, "keys", ()))
+        )
+        and not (
+            isinstance(binding.value, ast.Call)
+            and not binding.value.args
+            and isinstance(binding.value.func, ast.Name)
+            and binding.value.func.id in ("list", "dict", "defaultdict", "OrderedDict")
+        )
+    ]
+    chosen = filled or real or found
+    return chosen[-1] if chosen else None
+
+
 def is_memoised(function: FunctionNode) -> bool:
     """Whether a function gives back what it made in an earlier call: by `functools.cache`, or by a table of its own."""
     if isinstance(function, ast.Lambda):

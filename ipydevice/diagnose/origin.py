@@ -14,7 +14,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose import bindings, holders
-from ipydevice.diagnose.bindings import Binding, fillings, is_empty
+from ipydevice.diagnose.bindings import Binding, fillings, in_force, is_empty, most_telling
 from ipydevice.diagnose.code import Code
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
 from ipydevice.diagnose.finding import How, Site, Step
@@ -195,7 +195,7 @@ class Tracer(Code):
 
     def _of_global(self, site: Site, name: str) -> Step | None:
         for source, until in self._module_texts(site):
-            binding = _in_force(bindings.made(source.tree, name), source, until)
+            binding = in_force(bindings.made(source.tree, name), source, until)
             if binding is None:
                 binding = self._by_global_statement(source, name)
             if binding is not None:
@@ -227,7 +227,7 @@ class Tracer(Code):
             if binding is not None:
                 return self._binding_step(binding, site.source, site.frame, "item")
         for source, until in self._module_texts(site):
-            binding = _in_force(assigned_in(source.tree), source, until)
+            binding = in_force(assigned_in(source.tree), source, until)
             if binding is not None:
                 how: How = "attribute" if isinstance(node, ast.Attribute) else "item"
                 return self._binding_step(binding, source, self._frame_running(source, binding.node), how)
@@ -247,7 +247,7 @@ class Tracer(Code):
         else:
             cls = site.source.class_of(node)
             if cls is not None:
-                chosen = _most_telling(bindings.of_attribute(cls, node.attr))
+                chosen = most_telling(bindings.of_attribute(cls, node.attr))
                 if chosen is not None:
                     return self._binding_step(chosen, site.source, None, "attribute")
         return assigned or self._step(Site(site.source, node.value, site.frame), None)
@@ -277,7 +277,7 @@ class Tracer(Code):
                     ):
                         return Step("attribute", Site(source, node, self._frame_running(source, node)), node.value)
         for source, cls in self.classes_of(owner):
-            binding = _most_telling(bindings.of_attribute(cls, name))
+            binding = most_telling(bindings.of_attribute(cls, name))
             if binding is not None:
                 live = self._live_frame(source, binding.method)
                 return self._binding_step(binding, source, live, "attribute")
@@ -369,13 +369,6 @@ def _carry(step: Step, part: int) -> None:
         step.part = part
 
 
-def _in_force(found: list[Binding], source: Source, until: ast.AST | None) -> Binding | None:
-    """The last binding of a text that has run to its end, or of one that has run to a node."""
-    if until is None or not found:
-        return found[-1] if found else None
-    return bindings.latest(found, source, until)
-
-
 def _is_passive(node: ast.Call, scope: Scope) -> bool:
     """Whether the call is one of torch's functions, whose result is where its arguments are."""
     return call_name(node, scope) not in ("", "load")
@@ -385,29 +378,3 @@ def _builds_module(node: ast.Call, scope: Scope) -> bool:
     """``nn.GroupNorm(2, c)``: made here, whatever its arguments are."""
     cls, module = value(node.func, scope), placement.torch_class("module")
     return module is not None and is_of(cls, type) and type.__subclasscheck__(module, cls)
-
-
-_MOVERS = ("to", "cuda", "cpu", "_apply", "half", "float", "double")
-
-
-def _most_telling(found: list[Binding]) -> Binding | None:
-    """Of the places that set an attribute: a real value rather than None or the same one moved, the last one made."""
-    found = [binding for binding in found if getattr(binding.method, "name", "") not in _MOVERS] or found
-    found = [binding for binding in found if not isinstance(binding.node, ast.AugAssign)] or found
-    real = [binding for binding in found if not isinstance(binding.value, ast.Constant) and binding.value is not None]
-    empty = (ast.List, ast.Dict, ast.Set)
-    filled = [
-        binding
-        for binding in real
-        if not (
-            isinstance(binding.value, empty) and not getattr(binding.value, "elts", getattr(binding.value, "keys", ()))
-        )
-        and not (
-            isinstance(binding.value, ast.Call)
-            and not binding.value.args
-            and isinstance(binding.value.func, ast.Name)
-            and binding.value.func.id in ("list", "dict", "defaultdict", "OrderedDict")
-        )
-    ]
-    chosen = filled or real or found
-    return chosen[-1] if chosen else None
