@@ -14,7 +14,7 @@ from ipydevice.diagnose.causes import Facts, classify
 from ipydevice.diagnose.causes.passed import discarded_move
 from ipydevice.diagnose.culprit import Choice, Settled
 from ipydevice.diagnose.describe import describe
-from ipydevice.diagnose.finding import Finding, Operand, Site, Step, Stray
+from ipydevice.diagnose.finding import MOVED_AS_A_WHOLE, Finding, Operand, Site, Step, Stray
 from ipydevice.diagnose.frames import Frame, Sources
 from ipydevice.diagnose.holders import Holder
 from ipydevice.diagnose.infer import call_name, moved_to, with_index
@@ -88,9 +88,13 @@ class Analysis:
         found.helper = next((step for step in reversed(choice.chain) if climb.hands_on(step)), None)
         found.owner_chain = self._owner_chain(owners)
         found.told = self._last_move(found.stray)
-        found.cause = classify(Facts(found, self.tracer, owners))
+        facts = Facts(found, self.tracer, owners)
+        found.cause = classify(facts)
         if found.cause == "to_result_discarded":
             found.told = discarded_move(found, self.tracer) or found.told
+        own = facts.own_move() if found.cause in MOVED_AS_A_WHOLE else None
+        if own is not None and (own[1] is None or found.cause == "hardcoded_device"):
+            found.told = own[0]  # what it leaves out, or moves elsewhere, is the mistake
         certain = choice.margin >= 2.0 and not self._is_lost_on_the_way(choice.chain)
         found.confidence = "certain" if certain else "likely" if choice.margin >= 0.5 else "guess"
         between_cards = "cpu" not in (found.stray.device, found.target)

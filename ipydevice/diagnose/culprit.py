@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from types import MethodType
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose import bindings, climb, holders, weigh
-from ipydevice.diagnose.evaluate import MISSING, Scope, value
+from ipydevice.diagnose import climb, holders, results, weigh
+from ipydevice.diagnose.evaluate import value
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.frames import Frame
-from ipydevice.diagnose.infer import device
-from ipydevice.diagnose.meeting import Candidate, anywhere, candidates, fill_by_elimination, library_operands, view_of
+from ipydevice.diagnose.meeting import Candidate, anywhere, candidates, fill_by_elimination, library_operands
 from ipydevice.diagnose.origin import Tracer
-from ipydevice.diagnose.source import FunctionNode
 from ipydevice.messages import Mismatch
 
 HOST = "cpu"
@@ -56,7 +53,7 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer, settled: Set
     at = frames.index(frame)
     below = frames[at + 1] if at + 1 < len(frames) else None
     met = fill_by_elimination(candidates(frame, below), mismatch.devices)
-    met = [_seen_through(candidate, tracer, mismatch) for candidate in met]
+    met = [results.seen_through(candidate, tracer, mismatch) for candidate in met]
     inside = library_operands(frames[at + 1 :])
     if not any(candidate.device for candidate in met):
         met = anywhere(frame, inside)
@@ -73,105 +70,48 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer, settled: Set
     if choice.stray is not None:
         choice.role = choice.stray.role
         choice.taken = choice.stray
-        choice.stray = _first_of_mixed_model(choice.stray, tracer) or choice.stray
+        choice.stray = _model_asked(choice.stray, tracer) or choice.stray
         choice.stray = climb.outwards(choice.stray, frames, tracer, to_its_source=not choice.host_required)
+        choice.stray = _model_asked(choice.stray, tracer) or choice.stray
         choice.chain = _chain(choice.stray, tracer)
     return choice
 
 
-def _seen_through(candidate: Candidate, tracer: Tracer, mismatch: Mismatch) -> Candidate:
-    """The result of a function that returns something it keeps is that thing: ``self.anchors(n)``."""
-    node = candidate.node.elt if isinstance(candidate.node, (ast.ListComp, ast.GeneratorExp)) else candidate.node
-    node = node.operand if isinstance(node, ast.UnaryOp) else node
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tuple", "list"):
-        node = node.args[0] if len(node.args) == 1 else node  # of a generator, which is used up now
-    if not candidate.result or candidate.known or not isinstance(node, ast.Call):
-        return candidate
-    function = value(node.func, candidate.frame.scope)
-    text = tracer.function_text(function)
-    if text is None:
-        return candidate
-    bound = {"self": function.__self__} if type(function) is MethodType else {}
-    scope = Scope(bound, candidate.frame.frame.f_globals)
-    wanted = [candidate.device] if candidate.device is not None else [d for d in mismatch.devices if d == HOST]
-    for returned in bindings.returns(text[1]):
-        given = _argument_returned(returned, node, text[1], bool(bound))
-        where = device(given, candidate.frame.scope) if given is not None else None
-        if given is not None and where is not None:
-            live = value(given, candidate.frame.scope)
-            known = placement.is_tensor(live)
-            return replace(candidate, node=given, device=where, value=live if known else None, known=known)
-        item = _item_returned(candidate, returned, given, node, text[1], scope) if given is not None else None
-        if item is not None and item.device in wanted:
-            return item
-        kept = value(view_of(returned, scope), scope)
-        if kept is MISSING or kept is bound.get("self", MISSING):
-            continue
-        for found in placement.walk(kept, limit=100):
-            if placement.device_of(found.value) in wanted:
-                return replace(candidate, value=found.value, known=True, device=placement.device_of(found.value))
-    return candidate
-
-
-def _item_returned(
-    candidate: Candidate, returned: ast.expr, given: ast.expr, call: ast.Call, function: FunctionNode, scope: Scope
-) -> Candidate | None:
-    """What a function takes out of a container that it is given: ``yield bank[task].expand(n, -1)``."""
-    bound = bool(scope.names)
-    here = candidate.frame.scope
-    passed = {name: bindings.argument_for(call, function, name, bound) for name in bindings.parameters(function)}
-    names = {name: value(expr, here) for name, expr in passed.items() if expr is not None}
-    inside = Scope({**scope.names, **names}, scope.outer)
-    tensor, holder = value(view_of(returned, inside), inside), value(given, here)
-    if not placement.is_tensor(tensor) or not holders.is_container(holder):
-        return None
-    path = next((found.path for found in placement.walk(holder) if found.value is tensor), "")
-    if not path:
-        return None
-    return replace(
-        candidate, node=given, device=placement.device_of(tensor), member=path, root=holder, value=tensor, known=True,
-        result=False, via="item",
-    )  # fmt: skip
-
-
-def _argument_returned(returned: ast.expr, call: ast.Call, function: FunctionNode, bound: bool) -> ast.expr | None:
-    """The argument that a function gives back in another shape: ``memory`` of ``self.split(memory)``."""
-    root = returned
-    while isinstance(root, (ast.Attribute, ast.Subscript, ast.Call)):
-        if isinstance(root, ast.Call) and not isinstance(root.func, ast.Attribute):
-            return None
-        root = root.func if isinstance(root, ast.Call) else root.value
-    if (
-        not isinstance(root, ast.Name)
-        or root.id not in bindings.parameters(function)
-        or bindings.of_name(function, root.id)
-    ):
-        return None
-    return bindings.argument_for(call, function, root.id, bound)
-
-
-def _first_of_mixed_model(stray: Candidate, tracer: Tracer) -> Candidate | None:
-    """The parameter that sent the stray astray: ``x.to(next(model.parameters()).device)``, and the model is split."""
-    if stray.via in ("parameter", "buffer", "module"):
+def _model_asked(stray: Candidate, tracer: Tracer) -> Candidate | None:
+    """The model that sent the stray astray: ``x.to(next(model.parameters()).device)``, and that is split or unmoved."""
+    if stray.via in ("parameter", "buffer", "module") or stray.device is None:
         return None
     steps = [(step.value, step.site) for step in tracer.trace(stray.site, stray.device) if step.value is not None]
     for expr, site in [(stray.node, stray.site), *steps]:
-        for node in ast.walk(expr):
+        for node, at in _with_devices(expr, site, tracer):
             match node:
                 case ast.Call(
                     func=ast.Name(id="next"),
                     args=[ast.Call(func=ast.Attribute(value=model, attr="parameters" | "buffers")), *_],
                 ):
-                    live = value(model, tracer.scope(site))
+                    live = value(model, tracer.scope(at))
+                    frame = next((f for f in tracer.frames if f.frame is at.frame), stray.frame)
+                    text = None if frame.source is at.source else at.source
                     found = _minority(live, stray.device)
                     if found is not None:
-                        at = next((f for f in tracer.frames if f.frame is site.frame), stray.frame)
-                        text = None if at.source is site.source else site.source
                         return Candidate(
-                            at, model, "", stray.device, found.path, found.value, True, found.via or "",
+                            frame, model, "", stray.device, found.path, found.value, True, found.via or "",
                             found.owner, found.attribute, live, elsewhere=text,
                         )  # fmt: skip
+                    if stray.device == HOST and placement.is_module(live) and holders.wholly_on(live, HOST):
+                        return Candidate(frame, model, "", HOST, value=live, known=True, via="module", elsewhere=text)
     return None
+
+
+def _with_devices(expr: ast.expr, site: Site, tracer: Tracer) -> Iterator[tuple[ast.AST, Site]]:
+    """The nodes of an expression, and of what the devices in it were made of: ``dev`` of ``x.to(dev)``."""
+    for node in ast.walk(expr):
+        yield node, site
+        match node:
+            case ast.Call(func=ast.Attribute(attr="to"), args=[ast.Name() | ast.Attribute() as told, *_]):
+                for step in tracer.trace(Site(site.source, told, site.frame)):
+                    if step.value is not None:
+                        yield from ((part, step.site) for part in ast.walk(step.value))
 
 
 def _minority(model: object, device: str | None) -> placement.Found | None:

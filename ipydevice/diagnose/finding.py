@@ -36,6 +36,9 @@ How = Literal[
 # Causes of values that somebody hands on: the place to show is the helper whose job it was to move them.
 HANDED_ON = frozenset(("input_not_moved", "label_not_moved", "nested_batch_partly_moved", "index_device"))
 
+# Causes in which the `to` of the object that holds the stray is the place to show, where it has one.
+MOVED_AS_A_WHOLE = frozenset(("input_not_moved", "label_not_moved", "nested_batch_partly_moved", "hardcoded_device"))
+
 # Causes in which an object keeps the stray: the place to show is where it was put there.
 KEPT = frozenset(
     ("plain_tensor_attribute", "module_in_plain_container", "derived_tensor_in_init", "rnn_state", "stale_cache")

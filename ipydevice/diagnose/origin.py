@@ -241,7 +241,7 @@ class Tracer(Code):
         if is_of(owner, ModuleType):
             return None
         if owner is not MISSING:
-            step = self.of_attribute_of(owner, node.attr) or self._of_property(site, owner, node.attr)
+            step = self.of_attribute_of(owner, node.attr) or self.of_property(site, owner, node.attr)
             if step is not None:
                 return step
         else:
@@ -252,7 +252,7 @@ class Tracer(Code):
                     return self._binding_step(chosen, site.source, None, "attribute")
         return assigned or self._step(Site(site.source, node.value, site.frame), None)
 
-    def _of_property(self, site: Site, owner: Any, name: str) -> Step | None:
+    def of_property(self, site: Site, owner: Any, name: str) -> Step | None:
         """What a property of the user's gives back, by its text."""
         found: Any = next((space[name] for space in class_dicts(type(owner)) if name in space), None)
         getter = (

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose import bindings, holders
+from ipydevice.diagnose import bindings, holders, literals
 from ipydevice.diagnose.evaluate import MISSING, Scope, value
-from ipydevice.diagnose.finding import Site, Step
+from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import FACTORIES, call_name, is_conversion, keyword, moved_to, on_the_way
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
@@ -41,7 +41,7 @@ def weight(
     if between_cards and candidate.via in ("parameter", "buffer"):
         if _is_split(candidate, everyone, tracer):
             return -4.0, []
-        if _is_on_named_card(candidate, tracer):
+        if literals.moves_module(candidate.site, candidate.value, device or "", tracer):
             return 4.0, [f"the code puts {name} on {device}, a card that it names as a constant"]
         return -4.0, []  # parameters are at home and activations travel
     if mismatch.family == "indexing" and candidate.role == "value":
@@ -66,6 +66,8 @@ def weight(
         facts.append(f"{name} is optimizer state on {device}")
     elif candidate.via in ("parameter", "buffer"):
         points += _weight_of_registered(candidate)
+        if points > 0 and placement.is_module(candidate.root) and holders.wholly_on(candidate.root, HOST):
+            points += 0.25  # then what else is on the host there belongs to the same mistake
     elif between_cards and candidate.via == "item":
         share, told = _share_of_list(candidate)
         points, facts = points + share, facts + told
@@ -185,7 +187,7 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
         for call in on_the_way(expr):
             moved = moved_to(call, scope)
             if moved is not None and moved == candidate.device:
-                if is_literal_device(call) and moved != HOST:
+                if literals.is_literal(call) and moved != HOST:
                     return 1.5
                 return -1.0 if moved == HOST and where.source.function(call) is not home else -2.0  # laid aside there
             if moved is None and _is_told_where(call, scope):
@@ -235,23 +237,6 @@ def _is_told_where(call: ast.Call, scope: Scope) -> bool:
     if is_conversion(call, scope):
         return False
     return value(keyword(call, "device") or (call.args[0] if call.args else None), scope) is MISSING
-
-
-def names_its_card(text: str, chain: list[Step], tracer: Tracer) -> bool:
-    """Whether the code moves the module of this text, or what it belongs to, to a card that it names as a constant."""
-    exprs = [step.value for step in chain if step.value is not None]
-    calls = [node for expr in exprs for node in ast.walk(expr) if isinstance(node, ast.Call)]
-    root = text.split(".")[0].split("[")[0]
-    names = [text, root, *(expr.id for expr in exprs if isinstance(expr, ast.Name))]  # `for block in blocks`
-    moved = next((site for site in map(tracer.last_move, names) if site is not None), None)
-    if (
-        moved is not None
-        and isinstance(moved.node, ast.Call)
-        and not (chain and tracer.is_later(chain[-1].site, moved))
-    ):
-        calls.append(moved.node)
-    moves = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda", "xpu")]
-    return bool(moves) and is_literal_device(moves[-1])
 
 
 def _belongs_there(candidate: Candidate, tracer: Tracer) -> bool:
@@ -305,14 +290,6 @@ def _is_split(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -
     return any(placement.device_of(tensor) in others for tensor in holders.registered(chain[0].value))
 
 
-def _is_on_named_card(candidate: Candidate, tracer: Tracer) -> bool:
-    """Of the module itself, or of the model in the workspace that it is a part of."""
-    if names_its_card(candidate.source.segment(candidate.node), tracer.trace(candidate.site), tracer):
-        return True
-    chain = tracer.models.find(candidate.value) or tracer.held.find(candidate.value)
-    return bool(chain) and names_its_card(chain[0].path, tracer.trace_global(chain[0].path), tracer)
-
-
 def _is_latest(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
     """Whether nothing that it meets was made after it, in the same function: the flow is where the latest value is.
 
@@ -340,16 +317,6 @@ def _when_made(candidate: Candidate, tracer: Tracer) -> int:
         if step.how == "item":
             break
     return made
-
-
-def is_literal_device(call: ast.Call) -> bool:
-    """``x.cuda()``, ``x.to("cuda:0")``: the device stands in the code as a constant."""
-    if not isinstance(call.func, ast.Attribute):
-        return False
-    if call.func.attr in ("cuda", "xpu", "hpu", "npu", "cpu"):
-        return all(isinstance(arg, ast.Constant) for arg in call.args)
-    given = keyword(call, "device") or (call.args[0] if call.args else None)
-    return isinstance(given, ast.Constant) and isinstance(given.value, (str, int))
 
 
 def facts_of_other(other: Candidate) -> list[str]:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from ipydevice import placement
@@ -91,6 +92,20 @@ class Facts:
                 texts += [called[1]] if called is not None else []
         return any(is_move(node) for text in texts for node in ast.walk(text))
 
+    def own_move(self) -> tuple[Site, ast.Call | None] | None:
+        """Where the object that holds the stray moves what it holds, and the call there that moves the stray itself."""
+        for holder, held in pairwise(self.owners):
+            if placement.is_module(holder.value) or holders.is_container(holder.value):
+                continue
+            name = "self." + held.path.removeprefix(holder.path).lstrip(".").split("[")[0]
+            for source, cls in self.tracer.classes_of(holder.value):
+                for method in (node for node in cls.body if isinstance(node, ast.FunctionDef)):
+                    moves = [node for node in ast.walk(method) if isinstance(node, ast.Call) and moves_own(node)]
+                    if moves and method.name != "__init__":
+                        this = next((m for m in moves if ast.unparse(m.func).startswith(name + ".")), None)
+                        return Site(source, source.statement(this or moves[0]) or method, None), this
+        return None
+
     def nearest(self, test: Callable[[Any], bool]) -> Holder | None:
         """The innermost owner that passes a test."""
         return next((holder for holder in reversed(self.owners[:-1]) if test(holder.value)), None)
@@ -99,6 +114,11 @@ class Facts:
 def is_move(node: ast.AST) -> bool:
     """``x.to(device)``, ``x.cuda()``"""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda")
+
+
+def moves_own(node: ast.AST) -> bool:
+    """``self.x.to(device)``"""
+    return is_move(node) and isinstance(node, ast.Call) and ast.unparse(node.func).startswith("self.")
 
 
 def last_name(expression: str) -> str:

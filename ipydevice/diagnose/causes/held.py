@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose import bindings, holders
+from ipydevice.diagnose import bindings, holders, literals
 from ipydevice.diagnose.causes.facts import (
     CACHE,
     HIDDEN,
@@ -17,15 +17,15 @@ from ipydevice.diagnose.causes.facts import (
     SHADOW,
     WEIGHT,
     Facts,
-    is_move,
     is_user_object,
     last_name,
+    moves_own,
 )
 from ipydevice.diagnose.causes.passed import checkpoint, hardcoded
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.holders import Holder
 from ipydevice.diagnose.infer import moved_to, on_the_way
-from ipydevice.diagnose.weigh import HOST, names_its_card
+from ipydevice.diagnose.weigh import HOST
 from ipydevice.placement.kinds import class_dicts
 
 
@@ -64,8 +64,8 @@ def on_named_card(facts: Facts) -> str | None:
         return None
     if stray.kind != "module" and stray.via not in ("parameter", "buffer"):
         return None
-    text = stray.site.source.segment(stray.site.node)
-    return "hardcoded_device" if names_its_card(text, facts.tracer.trace(stray.site), facts.tracer) else None
+    named = literals.moves_module(stray.site, stray.value, facts.device, facts.tracer)
+    return "hardcoded_device" if named else None
 
 
 def module(facts: Facts) -> str | None:
@@ -85,7 +85,8 @@ def module(facts: Facts) -> str | None:
     kind = placement.class_name(type(stray.value)) if stray.known else ""
     if SHADOW.search(name) or SHADOW.search(kind):
         return "ema_shadow"
-    if METRIC.search(kind) or METRIC.search(name):
+    learns = any(placement.is_parameter(tensor) for tensor in holders.registered(stray.value)) if stray.known else False
+    if (METRIC.search(kind) or METRIC.search(name)) and not learns:
         return "metric_state"
     if LOSS.search(kind):
         return "loss_weight"
@@ -219,6 +220,8 @@ def kept_by_object(facts: Facts) -> str | None:
         return "module_added_after_move" if _added_after_move(facts) else "model_not_moved"
     if _discards_its_move(owner.value, attribute, facts):
         return "to_result_discarded"
+    if facts.own_move() is not None and (literal := hardcoded(facts)) is not None:
+        return literal
     if not placement.is_module(owner.value) and not placement.module_name(type(owner.value)).startswith("torch."):
         if any(_is_partly_moved(holder.value, facts) for holder in facts.owners[:-1]) and facts.was_moved_in_parts():
             return "nested_batch_partly_moved"
@@ -226,6 +229,8 @@ def kept_by_object(facts: Facts) -> str | None:
             _has_method(owner.value, "to") and not facts.stray.expression.startswith("self")
         ):
             return "input_not_moved"  # it could have been moved as a whole
+        if any(step.how == "loop" for step in facts.finding.chain[:4]):
+            return None  # it hands out its data bit by bit, as a loader does
     setter = next((step for step in facts.finding.chain if step.how in ("attribute", "item")), None)
     method = setter.site.source.function(setter.site.node) if setter is not None else None
     if checkpoint(facts):
@@ -265,14 +270,9 @@ def _is_record(live: Any, facts: Facts) -> bool:
     texts = facts.tracer.classes_of(live)
     methods = [node for _, cls in texts for node in cls.body if isinstance(node, ast.FunctionDef)]
     return bool(texts) and all(
-        method.name in ("__init__", "__len__", "__post_init__") or any(map(_moves_own, ast.walk(method)))
+        method.name in ("__init__", "__len__", "__post_init__") or any(map(moves_own, ast.walk(method)))
         for method in methods
     )
-
-
-def _moves_own(node: ast.AST) -> bool:
-    """``self.x.to(device)``"""
-    return is_move(node) and isinstance(node, ast.Call) and ast.unparse(node.func).startswith("self.")
 
 
 def _is_data(live: Any) -> bool:

@@ -12,9 +12,10 @@ from ipydevice.diagnose.causes.facts import HIDDEN, LABELS, Facts, is_user_objec
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_of, value
 from ipydevice.diagnose.finding import Finding, Site
 from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, keyword, moved_to
+from ipydevice.diagnose.literals import is_literal
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.source import Source
-from ipydevice.diagnose.weigh import HOST, is_literal_device
+from ipydevice.diagnose.weigh import HOST
 
 
 def discarded(facts: Facts) -> str | None:
@@ -139,6 +140,9 @@ def closure(facts: Facts) -> str | None:
 
 def hardcoded(facts: Facts) -> str | None:
     """The device it is on stands in the code as a constant, against the one that the others have."""
+    own = facts.own_move()
+    if own is not None and own[1] is not None and facts.device != HOST and is_literal(own[1]):
+        return "hardcoded_device"  # in the `to` of the object that holds it
     for call, site in facts.calls_on_the_way():
         scope = facts.tracer.scope(site)
         moved = moved_to(call, scope)
@@ -147,7 +151,7 @@ def hardcoded(facts: Facts) -> str | None:
         if moved == HOST and _is_cpu(call) and facts.tracer.entered(site) is not None:
             return None  # a helper that works on the host by design
         if moved is not None and moved == facts.device:
-            if is_literal_device(call):
+            if is_literal(call):
                 return "hardcoded_device"
             return None
         explicit = keyword(call, "device")
