@@ -32,10 +32,11 @@ def called(work: Workspace, cell: Cell, effects: dict[Cell, Effects]) -> list[as
     nodes: list[ast.AST] = list(effects[cell].nodes)
     while nodes:
         node = nodes.pop()
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            definition = definitions.get(node.func.id)
-            if definition is not None and not isinstance(definition, ast.ClassDef) and node.func.id not in found:
-                found[node.func.id] = definition
+        run = [node.func] if isinstance(node, ast.Call) else getattr(node, "decorator_list", [])
+        for name in [one.id for one in run if isinstance(one, ast.Name)]:
+            definition = definitions.get(name)
+            if definition is not None and not isinstance(definition, ast.ClassDef) and name not in found:
+                found[name] = definition
                 nodes += list(ast.walk(definition))
     return list(found.values())
 

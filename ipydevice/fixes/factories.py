@@ -78,7 +78,7 @@ def _fresh(expr: ast.AST, scope: Scope) -> Iterator[ast.Call]:
                 if expr.func.attr in ("to", "cuda", "cpu", "numpy", "tolist", "item"):
                     return  # where it is afterwards has nothing to do with where it was made
                 yield from _fresh(expr.func.value, scope)
-            if call_name(expr, scope) or last_name(expr.func) in ("Parameter", "Buffer"):
+            if call_name(expr, scope) or last_name(expr.func) in ("Parameter", "Buffer") or is_gathering(expr):
                 for part in (*expr.args, *(k.value for k in expr.keywords)):
                     yield from _fresh(part, scope)
         case ast.Name() | ast.Constant() | ast.Lambda():
@@ -90,6 +90,11 @@ def _fresh(expr: ast.AST, scope: Scope) -> Iterator[ast.Call]:
         case _:
             for child in ast.iter_child_nodes(expr):
                 yield from _fresh(child, scope)
+
+
+def is_gathering(call: ast.Call) -> bool:
+    """``tuple(torch.zeros(3) for _ in range(2))``: where its parts are, there it is."""
+    return isinstance(call.func, ast.Name) and call.func.id in ("tuple", "list") and len(call.args) == 1
 
 
 def make_on_device(

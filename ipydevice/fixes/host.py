@@ -1,4 +1,4 @@
-"""What the host wants: arrays, lengths, indices into host tensors; and generators."""
+"""What the host wants: arrays, lengths, indices into host tensors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, is_of
-from ipydevice.diagnose.finding import Site, Step
-from ipydevice.diagnose.source import Source
-from ipydevice.fixes import bindings, classes, moves, uses
+from ipydevice.diagnose.finding import Site
+from ipydevice.fixes import moves, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name, root
@@ -220,118 +219,3 @@ def index_into_host_data(ctx: Context) -> Iterator[Proposal]:
         yield Proposal(
             f"move {source.segment(parent.slice)} where {name} is", [draft], note=f"{name} is used on the host"
         )
-
-
-def generator_device(ctx: Context) -> Iterator[Proposal]:
-    """``torch.Generator(device=...)`` on the device on which it is used; or draw where the generator is."""
-    if _is_used_elsewhere(ctx):
-        yield from _draw_on_its_device(ctx)
-    yield from _generator_made(ctx)
-    yield from _draw_on_its_device(ctx)
-
-
-def _is_used_elsewhere(ctx: Context) -> bool:
-    """Does other code draw from the same generator, content with its device?"""
-    stray = ctx.stray
-    if stray is None:
-        return False
-    uses = 0
-    for name in bindings.names_of(ctx, stray.value):
-        for cell in ctx.work.order:
-            for node in ast.walk(ctx.work.effects(cell).tree):
-                if isinstance(node, ast.keyword) and isinstance(node.value, ast.Name) and node.value.id == name:
-                    uses += 1
-    return uses > (1 if ctx.finding.failed.source.cell is ctx.work.failed and not _in_function(ctx) else 0)
-
-
-def _in_function(ctx: Context) -> bool:
-    return any(True for _ in ctx.work.functions(ctx.finding.failed.source, ctx.finding.failed.node))
-
-
-def _draw_on_its_device(ctx: Context) -> Iterator[Proposal]:
-    """``torch.randperm(n, generator=g)`` with ``device=g.device``, and the result moved where it is wanted."""
-    failed = ctx.finding.failed
-    for node in ast.walk(failed.node):
-        if not (isinstance(node, ast.Call) and last_name(node.func)[:4] == "rand"):
-            continue
-        given = next((k.value for k in node.keywords if k.arg == "generator"), None)
-        if given is None:
-            continue
-        present = next((k.value for k in node.keywords if k.arg == "device"), None)
-        draft = ctx.draft(failed.source)
-        draft.keyword(node, "device", f"{failed.source.segment(given)}.device")
-        if present is not None:
-            draft.suffix(node, f".to({failed.source.segment(present)})")
-        else:
-            parent = failed.source.parent(node)
-            if not (isinstance(parent, ast.Attribute) and parent.attr in ("tolist", "item", "cpu")):
-                draft.suffix(node, ".cpu()")
-        yield Proposal("draw on the generator's own device", [draft])
-        return
-
-
-def shuffled_loader(ctx: Context) -> Iterator[Proposal]:
-    """A loader that shuffles gets a generator on the default device, for that is where it draws."""
-    stray = ctx.stray
-    if stray is None:
-        return
-    names = [stray.site.node.id] if isinstance(stray.site.node, ast.Name) else []
-    names += [name for name in bindings.names_of(ctx, stray.value) if name not in names]
-    for name in names:
-        step = bindings.last_binding(ctx, name)
-        for site, call in _loader_calls(ctx, step) if step is not None else ():
-            device, made = ctx.device(site), ctx.work.torch_name(site, "Generator")
-            if device is None or made is None or any(k.arg == "generator" for k in call.keywords):
-                continue
-            draft = ctx.draft(site.source)
-            draft.keyword(call, "generator", f"{made}(device={device})")
-            yield Proposal(
-                f"give {name} a generator on the default device",
-                [draft],
-                note="the order of its shuffle follows this generator: seed it to repeat it",
-            )
-            return
-
-
-_DRAWING = ("DataLoader", "random_split", "RandomSampler")
-
-
-def _loader_calls(ctx: Context, step: Step) -> Iterator[tuple[Site, ast.Call]]:
-    """The calls that make a loader or sampler in what the step binds, or in the functions of the notebook it calls."""
-    todo: list[tuple[Source, ast.AST]] = [(step.site.source, step.value)] if step.value is not None else []
-    seen: set[str] = set()
-    while todo:
-        source, tree = todo.pop()
-        for call in ast.walk(tree):
-            if not isinstance(call, ast.Call):
-                continue
-            called = last_name(call.func)
-            if called in _DRAWING:
-                yield Site(source, call, step.site.frame if source is step.site.source else None), call
-            elif called not in seen:
-                seen.add(called)
-                todo += classes.functions_named(ctx, called)
-
-
-def _generator_made(ctx: Context) -> Iterator[Proposal]:
-    sites = [step.site for step in reversed(ctx.chain)]
-    if ctx.stray is not None:
-        sites.append(ctx.stray.site)
-    for site in sites:
-        statement = site.source.statement(site.node)
-        for call in ast.walk(statement) if statement is not None else ():
-            if isinstance(call, ast.Call) and last_name(call.func) == "Generator":
-                device = ctx.device(Site(site.source, call, site.frame))
-                if device is None:
-                    return
-                draft = ctx.draft(site.source)
-                if call.args:
-                    draft.replace(call.args[0], device)
-                else:
-                    draft.keyword(call, "device", device)
-                yield Proposal(
-                    "make the generator on the device that it draws for",
-                    [draft],
-                    note="each kind of device draws its own numbers from a seed",
-                )
-                return

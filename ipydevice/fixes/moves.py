@@ -11,7 +11,7 @@ from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.infer import call_name, device_name
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
-from ipydevice.fixes.factories import follows_already, fresh, left_to_caller, make_on_device
+from ipydevice.fixes.factories import follows_already, fresh, is_gathering, left_to_caller, make_on_device
 from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.operands import is_operand, meets_home
 from ipydevice.fixes.phrases import listed, move_all, spoken, stray_names, target_value, to, where
@@ -255,6 +255,8 @@ def _suffix_move(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> boo
         return _suffix_move(ctx, draft, site, value.value)
     if isinstance(value, (ast.List, ast.Tuple)):
         return bool(value.elts) and all(_move_value(ctx, draft, site, part) for part in value.elts)
+    if isinstance(value, ast.Call) and is_gathering(value):
+        return isinstance(value.args[0], _GATHERED) and _suffix_move(ctx, draft, site, value.args[0])
     if isinstance(value, (ast.Dict, ast.Constant, ast.Set, ast.Lambda)) or _is_parameter(value):
         return False
     device = ctx.device(Site(site.source, value, site.frame), avoid=stray_names(ctx))
@@ -274,6 +276,9 @@ def _suffix_move(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> boo
         return True
     draft.suffix(_before_it_learns(value), to(device))
     return True
+
+
+_GATHERED = (ast.ListComp, ast.GeneratorExp, ast.List, ast.Tuple)
 
 
 def _before_it_learns(value: ast.expr) -> ast.expr:

@@ -361,6 +361,8 @@ class Effects:
                 names = [root(node)]
             elif isinstance(node, ast.AugAssign):
                 names = [root(node.target)]
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                names = [root(d) for d in node.decorator_list if isinstance(d, ast.Attribute)]  # "@heads.register"
             elif isinstance(node, ast.Call):
                 called = last_name(node.func)
                 if isinstance(node.func, ast.Attribute) and called not in _READING:

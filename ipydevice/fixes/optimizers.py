@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 from ipydevice import placement
+from ipydevice.diagnose.evaluate import Scope, is_of, value
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.fixes import classes, moves, origins
+from ipydevice.fixes import classes, moves, origins, results
 from ipydevice.fixes.attributes import at_use, owners
 from ipydevice.fixes.context import Context, Proposal
-from ipydevice.fixes.names import bound, root
+from ipydevice.fixes.movers import is_move
+from ipydevice.fixes.names import bound, parameters, root
 from ipydevice.fixes.objects import move_object
 from ipydevice.placement.kinds import attributes, torch_class
 
@@ -37,23 +40,33 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
                     yield whole
         yield from at_use(ctx)
         return
-    code = _state_loop(ctx, name)
-    live_name = name if root(ast.parse(name, mode="eval").body) in ctx.finding.namespace else None
+    live_name = _name_in_workspace(ctx, name)
     counted = _uncounted(ctx, live_name) if live_name else None
     live = "\n".join(filter(None, (counted, _state_loop(ctx, live_name)))) if live_name else None
     moved = _moved_on_the_way(ctx, name)
-    for site, statement in [moved] if moved is not None else _after_state(ctx, name):
+    for site, statement, here in [(*moved, name)] if moved is not None else _places(ctx, name):
         draft = ctx.draft(site.source)
-        draft.after(statement, code)
+        code = _state_loop(ctx, here, site)
+        if here == name and _runs(ctx, site, statement):  # nothing else is known: where it steps
+            draft.before(statement, code)
+        else:
+            draft.after(statement, code)
         yield Proposal(
-            f"move the state of {name} to its parameters' devices",
+            f"move the state of {here} to its parameters' devices",
             [draft],
             live=live,
             undo=counted,
-            note="Adam's 'step' stays on the host, where it belongs"
+            note=("Adam's 'step' stays on the host, where it belongs" if _counts(ctx) else "")
             + ("; the step() that failed has counted itself already, which is taken back" if counted else ""),
         )
         return
+
+
+def _counts(ctx: Context) -> bool:
+    """Does the optimizer keep numbers of steps?"""
+    states: Any = attributes(ctx.stray.owner).get("state") if ctx.stray is not None else None
+    held = list(dict.values(states)) if is_of(states, dict) else []
+    return not held or any(type(state) is dict and "step" in state for state in held)
 
 
 def _optimizer_name(ctx: Context) -> str | None:
@@ -98,10 +111,11 @@ def _is_host_number(step: Any) -> bool:
     return type(step) is torch_class("tensor") and placement.device_of(step) == "cpu" and placement.shape_of(step) == ()
 
 
-def _state_loop(ctx: Context, name: str) -> str:
-    device_type = f"{ctx.target}".split(":")[0]
+def _state_loop(ctx: Context, name: str, site: Site | None = None) -> str:
     p, state, k, v = ("param", "state", "key", "value")
-    if device_type and any(n in ctx.finding.namespace for n in (p, state, k, v)):
+    area = None if site is None else site.source.function(site.node)
+    taken = {n.id for n in ast.walk(area) if isinstance(n, ast.Name)} if area is not None else ctx.finding.namespace
+    if any(n in taken for n in (p, state, k, v)):
         p, state, k, v = ("param_", "state_", "key_", "value_")
     return (
         f"for {p}, {state} in {name}.state.items():\n"
@@ -109,6 +123,67 @@ def _state_loop(ctx: Context, name: str) -> str:
         f'        if {k} != "step" and hasattr({v}, "to"):\n'
         f"            {state}[{k}] = {v}.to({p}.device)"
     )
+
+
+def _name_in_workspace(ctx: Context, name: str) -> str | None:
+    """How a new cell reaches the optimizer."""
+    if root(ast.parse(name, mode="eval").body) in ctx.finding.namespace:
+        return name
+    stray = ctx.stray
+    path = (stray.path or "").partition(".state[")[0] if stray is not None else ""
+    try:
+        node = ast.parse(path, mode="eval").body
+    except SyntaxError:
+        return None
+    found = value(node, Scope.of_namespace(ctx.finding.namespace))
+    return path if stray is not None and found is stray.owner else None
+
+
+def _places(ctx: Context, name: str) -> Iterator[tuple[Site, ast.stmt, str]]:
+    """(place, statement behind which the state can be moved, what the optimizer is called there), the best first."""
+    yield from _moved_in_functions(ctx)
+    yield from ((site, statement, name) for site, statement in _after_state(ctx, name))
+    stray = ctx.stray
+    statement = stray.site.source.statement(stray.site.node) if stray is not None else None
+    if stray is not None and statement is not None:
+        yield Site(stray.site.source, statement, stray.site.frame), statement, name
+
+
+def _moved_in_functions(ctx: Context) -> Iterator[tuple[Site, ast.stmt, str]]:
+    """Moves of the model in functions that are over: ``self.model.to(d)`` in a method of what holds the optimizer."""
+    stray = ctx.stray
+    optimizer = stray.owner if stray is not None and placement.is_optimizer(stray.owner) else None
+    if optimizer is None:
+        return
+    holders = [(live, name) for live in results.reachable(ctx) for name in _names_in(live, optimizer)]
+    for source in classes.sources(ctx):
+        for node in ast.walk(source.tree):
+            function, statement = source.function(node), source.statement(node)
+            if not is_move(node) or function is None or isinstance(function, ast.Lambda) or statement is None:
+                continue
+            assert isinstance(node, ast.Call)
+            assert isinstance(node.func, ast.Attribute)
+            moved, site = node.func.value, Site(source, statement)
+            base = root(moved)
+            if base is None or base not in parameters(function):
+                continue
+            own = base == ctx.work.self_name(site)
+            for holder, name in holders:
+                if own and not any(holder is live for live in results.instances(ctx, source, node)):
+                    continue
+                here = f"{base}.{name}"
+                if _holds_its_parameters(value(moved, Scope({base: holder}, {})), optimizer) and not any(
+                    isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and source.segment(n) == here
+                    for n in ast.walk(function)
+                ):
+                    yield site, statement, here
+                    return
+
+
+def _names_in(live: Any, optimizer: Any) -> list[str]:
+    """The attributes under which an object holds the optimizer."""
+    held = attributes(live).items() if not isinstance(live, ModuleType) else ()
+    return [name for name, one in list(held) if one is optimizer and name.isidentifier()]
 
 
 def _after_state(ctx: Context, name: str) -> Iterator[tuple[Site, ast.stmt]]:
@@ -150,7 +225,11 @@ def _moved_on_the_way(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
 def _moves_model(ctx: Context, site: Site, node: ast.AST, optimizer: Any) -> bool:
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda")):
         return False
-    live = ctx.value(Site(site.source, node.func.value, site.frame))
+    return _holds_its_parameters(ctx.value(Site(site.source, node.func.value, site.frame)), optimizer)
+
+
+def _holds_its_parameters(live: Any, optimizer: Any) -> bool:
+    """Is it a module with parameters that the optimizer steps?"""
     groups = attributes(optimizer).get("param_groups")
     held = {id(p) for group in groups for p in group["params"]} if type(groups) is list else set()
     return placement.is_module(live) and any(id(found.value) in held for found in placement.walk(live))

@@ -99,5 +99,6 @@ def flat_move(live: object, name: str, device: str) -> str | None:
         if any(tensors) and not any(placement.devices_of(v) for v in rest):  # what is deeper inside would stay behind
             return f"{name} = {{k: {moved.format(device)} for k, v in {name}.items()}}"
     if type(live) in (list, tuple) and live and all(placement.is_tensor(v) for v in live):  # type: ignore[attr-defined]
-        return f"{name} = [t.to({device}) for t in {name}]"
+        moved = f"t.to({device}) for t in {name}"
+        return f"{name} = [{moved}]" if type(live) is list else f"{name} = tuple({moved})"
     return None

@@ -20,6 +20,7 @@ from ipydevice import placement
 from ipydevice.cells import Cell
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Rerun
+from ipydevice.fixes import registries
 from ipydevice.fixes.costs import LONG, called, dangers, seconds, trains
 from ipydevice.fixes.names import Effects, bound, free, last_name, read, same
 from ipydevice.fixes.workspace import Workspace
@@ -196,8 +197,7 @@ class Rerunner:
         """Names whose objects the cell changes, itself or through the functions that it calls."""
         found = set(own.changes)
         for function in called(self._work, cell, effects):
-            body = function.body if isinstance(function.body, list) else [ast.Expr(function.body)]  # type: ignore[attr-defined]
-            found |= Effects(ast.Module(body=body, type_ignores=[])).changes & free(function)
+            found |= registries.changed_by(function)
         return {name for name in found if not self._is_plain_function(name)}
 
     def _is_plain_function(self, name: str) -> bool:
@@ -212,7 +212,14 @@ class Rerunner:
             return set()
         before = self._work.effects(cell).definitions
         found = {name for name, node in own.definitions.items() if name not in before or not same(before[name], node)}
+        found |= {n for name in found for n in self._registering_bases(own.definitions[name])}
         return found | self._rewritten_classes(own, found)
+
+    def _registering_bases(self, node: ast.AST) -> set[str]:
+        """The bases of a class that hear of each class that inherits from them, and may keep it."""
+        names = _bases(node) if isinstance(node, ast.ClassDef) else set()
+        made = ((name, self._work.effects(cell).definitions.get(name)) for name in names for cell in self._work.order)
+        return {name for name, base in made if base is not None and registries.hears_of_classes(base)}
 
     def _rewritten_classes(self, own: Effects, changed: set[str]) -> set[str]:
         """Classes that inherit from changed ones, functions and lambdas that call them."""
@@ -253,6 +260,11 @@ class Rerunner:
         """Cells that make anew what the kept ones would otherwise change a second time."""
         failed = order[-1]
         for cell in kept:
+            for name in registries.filled_once(called(self._work, cell, effects), effects[cell], self._work):
+                made = next((c for c in reversed(order) if name in effects[c].binds), None)
+                if made is not None and made not in roots:
+                    fill = [c for c in order if name in self._changes(effects[c], c, effects) and c is not failed]
+                    return [made, *(c for c in fill if c not in roots and c is not made)]
             if cell is failed:
                 continue
             consumed = [(name, "read") for name in effects[cell].reads if self._is_used_up(name)]

@@ -7,8 +7,7 @@ is assigned, its holder must take it.  What is not reached stays unknown, and pa
 from __future__ import annotations
 
 import ast
-import inspect
-from types import FrameType, FunctionType
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ipydevice import placement
@@ -24,35 +23,18 @@ if TYPE_CHECKING:
     from ipydevice.fixes.edits import Draft
 
 _ASKED = ("to", "cpu", "cuda", "detach", "device")
-# What no attribute of a tensor can be asked of, whatever it holds.
-_NO_TENSOR = (
-    ast.List,
-    ast.Tuple,
-    ast.Dict,
-    ast.Set,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-    ast.Constant,
-    ast.JoinedStr,
-    ast.Lambda,
-    ast.Compare,
-    ast.BoolOp,
-)
-# Methods of tensors that return several of them.
-_PARTS = ("split", "split_with_sizes", "tensor_split", "chunk", "unbind", "hsplit", "vsplit", "dsplit", "tolist")
-_HANDS_OUT = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def is_sound(ctx: Context, draft: Draft) -> bool:
     """Does all that the draft says at a place have what it asks for there, as far as this can be known?"""
+    from ipydevice.fixes import results  # it asks the context, which asks this module
+
     for node, code in draft.said:
         if _leaves_alias(draft.source, node, code):
             return False
         site = Site(draft.source, node, frame_at(ctx, draft.source, node))
         if "{}" in code and isinstance(node, ast.expr):
-            if code.startswith("{}.") and not _has(ctx, site, node, code[3:].partition("(")[0]):
+            if code.startswith("{}.") and not results.has(ctx, site, node, code[3:].partition("(")[0]):
                 return False
             code = code.replace("{}", "_ipydevice_hole_", 1)
         if not _works(ctx, site, code):
@@ -117,48 +99,6 @@ def frame_at(ctx: Context, source: Source, node: ast.AST) -> FrameType | None:
     return None
 
 
-def _has(ctx: Context, site: Site, node: ast.expr, name: str) -> bool:
-    """Has what `node` denotes, or makes, an attribute of this name?"""
-    if isinstance(node, _NO_TENSOR) or _gives_many(ctx, site, node):
-        return False
-    live = ctx.value(site, node)
-    if live is MISSING and isinstance(node, ast.Attribute):
-        live = _of_owner(ctx, site, node)
-    if live is not MISSING:
-        return offers(live, name)
-    bound_to = _bound_to(ctx, site, node)
-    if bound_to is not MISSING and bound_to is not None:
-        return offers(bound_to, name)
-    made = ctx.value(site, node.func) if isinstance(node, ast.Call) else MISSING
-    if is_of(made, type):
-        return any(name in space or "__getattr__" in space for space in class_dicts(made))
-    return not (type(made) is FunctionType and made.__code__.co_flags & _HANDS_OUT)
-
-
-def _gives_many(ctx: Context, site: Site, node: ast.expr) -> bool:
-    """``x.split(4)``: a tuple of tensors. Of what is no tensor such a method may give anything."""
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PARTS):
-        return False
-    holder = ctx.value(site, node.func.value)
-    return holder is MISSING or placement.is_tensor(holder)
-
-
-def _bound_to(ctx: Context, site: Site, node: ast.expr) -> Any:
-    """What the attribute is by now that was given this value: ``self.prior`` of ``self.prior = make(k)``."""
-    up = site.source.parent(node)
-    if not (isinstance(up, ast.Assign) and up.value is node and len(up.targets) == 1):
-        return MISSING
-    target = up.targets[0]
-    return _of_owner(ctx, site, target) if isinstance(target, ast.Attribute) else MISSING
-
-
-def _of_owner(ctx: Context, site: Site, node: ast.Attribute) -> Any:
-    """``self.x`` of the object that holds the stray, where its method is over."""
-    from ipydevice.fixes.phrases import target_value  # it asks the context, which asks this module
-
-    return target_value(ctx, site, node)
-
-
 def offers(live: Any, name: str) -> bool:
     """Has the object an attribute of this name, or a way to make one up?"""
     spaces = [attributes(live), *class_dicts(type(live))]
@@ -168,6 +108,8 @@ def offers(live: Any, name: str) -> bool:
 
 
 def _works(ctx: Context, site: Site, code: str) -> bool:
+    from ipydevice.fixes import results
+
     try:
         tree = ast.parse(code.lstrip())
     except SyntaxError:
@@ -187,6 +129,10 @@ def _works(ctx: Context, site: Site, code: str) -> bool:
             continue
         holder = _live(ctx, site, node.value, own)
         if holder is MISSING:
+            match node:
+                case ast.Attribute(value=ast.Name(id=name), attr=attr) if attr in _ASKED and name not in own:
+                    if results.lacks(ctx, site, node.value, attr):
+                        return False
             continue
         if isinstance(node.ctx, ast.Store):
             if not _takes(holder, node):

@@ -8,7 +8,7 @@ from types import MethodType
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING, attribute
+from ipydevice.diagnose.evaluate import MISSING, attribute, is_of
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes.context import Context, Proposal
@@ -61,7 +61,7 @@ def where_used(ctx: Context) -> Proposal | None:
             return _before(
                 ctx, site, statement, names, "before it is used" if len(names) == 1 else "before they are used"
             )
-    device = ctx.device(site, avoid=stray_names(ctx) | set(names))
+    device = ctx.device(site, avoid=names)  # what is on the target here and now is not the stray
     if device is None:
         return None
     draft = ctx.draft(site.source)
@@ -286,8 +286,9 @@ def _rest(site: Site) -> list[ast.stmt]:
 def _all_items(ctx: Context, place: Site, whole: ast.Attribute | ast.Subscript, holder: Any) -> Proposal | None:
     """Of a dict or list of host tensors all are moved, where it is bound in the same code or above its use."""
     name = whole.value.id if isinstance(whole.value, ast.Name) else None
-    parts = list(holder.values()) if type(holder) is dict else holder if type(holder) is list else []
-    if name is None or sum(1 for part in parts if ctx.strays_like(part)) < 2:
+    parts = list(holder.values()) if type(holder) is dict else list(holder) if type(holder) in (list, tuple) else []
+    fewest = 1 if type(holder) is tuple else 2  # of a tuple none can be set alone
+    if name is None or sum(1 for part in parts if ctx.strays_like(part)) < fewest:
         return None
     statement = place.node
     assert isinstance(statement, ast.stmt)
@@ -353,14 +354,16 @@ def _member_moved(ctx: Context) -> Proposal | None:
         return None
     inner = whole.value if isinstance(whole, (ast.Attribute, ast.Subscript)) else None
     holder = ctx.value(site, inner) if inner is not None else MISSING
-    if not isinstance(whole, (ast.Attribute, ast.Subscript)) or holder is MISSING or isinstance(holder, tuple):
+    if not isinstance(whole, (ast.Attribute, ast.Subscript)) or holder is MISSING:
         return None
+    if type(holder) is not tuple and is_of(holder, tuple):
+        return None  # a named tuple keeps its class
     names = {n.id for n in ast.walk(whole) if isinstance(n, ast.Name)}
     place = Site(site.source, statement, site.frame)
     for together in (_all_items(ctx, place, whole, holder), _all_attributes(ctx, place, whole, holder)):
         if together is not None:
             return together
-    if not all(ctx.work.available(place, name) for name in names):
+    if type(holder) is tuple or not all(ctx.work.available(place, name) for name in names):
         return None
     device = ctx.device(place, avoid=names)
     if device is None:
