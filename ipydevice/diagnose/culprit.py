@@ -62,7 +62,7 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer, settled: Set
     if mismatch.family == "numpy" or mismatch.host_required:
         _choose_for_host(choice, mismatch, below)
     elif mismatch.family == "generator":
-        _choose_generator(choice, met)
+        _choose_generator(choice, met, frame, mismatch)
     elif len(sides) > 1:
         _weigh(choice, sides, mismatch, tracer)
     elif sides:
@@ -188,13 +188,23 @@ def _choose_for_host(choice: Choice, mismatch: Mismatch, below: Frame | None) ->
     choice.margin = 10.0
 
 
-def _choose_generator(choice: Choice, met: list[Candidate]) -> None:
+def _choose_generator(choice: Choice, met: list[Candidate], frame: Frame, mismatch: Mismatch) -> None:
     for candidate in met:
         if candidate.known and not placement.is_tensor(candidate.value):
             choice.stray = candidate
             choice.other = next((c for c in met if c is not candidate), None)
             choice.margin = 1.0  # the generator, or the call that names no device
             return
+    device = mismatch.argument_device or (mismatch.devices[-1] if mismatch.devices else None)
+    inside = [part for part in ast.walk(frame.node) if isinstance(part, ast.expr)] if frame.node is not None else []
+    for expr in inside:  # a sampler that draws with torch's own generator
+        live = value(expr, frame.scope)
+        if live is not MISSING and placement.module_name(type(live)).startswith("torch.utils.data"):
+            choice.stray = Candidate(frame, expr, "value", device, value=live, known=True)
+            return
+    call = next((part for part in inside if isinstance(part, ast.Call)), None)
+    if call is not None:  # what it calls draws with torch's own generator
+        choice.stray = Candidate(frame, call, "value", device, result=True)
 
 
 def _choose_only_side(choice: Choice, sides: dict[str, list[Candidate]], mismatch: Mismatch) -> None:

@@ -130,6 +130,8 @@ def _call_lacks(ctx: Context, site: Site, call: ast.Call, name: str, depth: int)
     function = made.__func__ if type(made) is MethodType else made
     if type(function) is FunctionType and function.__code__.co_flags & _HANDS_OUT:
         return True
+    if str(getattr(function, "__module__", "")).startswith("torch.utils.data"):
+        return True  # random_split(), default_collate(): lists and the like
     called = last_name(call.func)
     if function is not MISSING and (
         type(function) is not FunctionType or function.__name__ != called or "__wrapped__" in function.__dict__
@@ -181,9 +183,13 @@ def arguments(
     """What the calls in the notebook hand to a function under this name."""
     names = parameters(function)
     place = names.index(name)
+    called = function.name
+    for source in classes.sources(ctx) if called == "__init__" else ():
+        around = source.class_of(function)
+        called = around.name if around is not None else called
     for source in classes.sources(ctx):
         for call in ast.walk(source.tree):
-            if not (isinstance(call, ast.Call) and last_name(call.func) == function.name):
+            if not (isinstance(call, ast.Call) and last_name(call.func) == called):
                 continue
             said = next((k.value for k in call.keywords if k.arg == name), None)
             at = place - (1 if names[:1] in (["self"], ["cls"]) else 0)
