@@ -212,7 +212,7 @@ def missing_card(ctx: Context) -> Iterator[Proposal]:
 
 def _in_a_class(proposal: Proposal) -> bool:
     """Does it change how a class works, rather than one object?"""
-    return any(draft.source.class_of(node) is not None for draft in proposal.drafts for node, _ in draft.said)
+    return any(draft.source.class_of(node) is not None for draft in proposal.drafts for node, _, _ in draft.said)
 
 
 def _any_edit(proposals: list[Proposal]) -> bool:

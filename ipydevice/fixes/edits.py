@@ -39,7 +39,8 @@ class Draft:
         self._changes: list[Span | NewLines] = []
         self._grafts: list[Callable[[Twin], None]] = []
         self._nodes: list[ast.AST] = []  # what the grafts ask the copy for
-        self.said: list[tuple[ast.AST, str]] = []  # (place, code): "{}.to(device)" behind a node, statements beside one
+        # (place, code, is it below): "{}.to(device)" behind a node, statements beside one
+        self.said: list[tuple[ast.AST, str, bool]] = []
         self._failed = False
 
     def __bool__(self) -> bool:
@@ -54,7 +55,7 @@ class Draft:
     def wrap(self, node: ast.expr, before: str, after: str) -> Draft:
         """`node` becomes ``<before>node<after>``: ``nn.ModuleList(`` ... ``)``."""
         start, end = self._places.span(node)
-        self.said.append((node, f"{before}{{}}{after}"))
+        self.said.append((node, f"{before}{{}}{after}", False))
         if not before and isinstance(node, _TIGHT):
             pass
         elif not before:
@@ -113,7 +114,7 @@ class Draft:
             self._changes.append(Span(start, start, f"{code}; "))
         else:
             return self._fail()
-        self.said.append((statement, code))
+        self.said.append((statement, code, False))
         self._graft_statement(statement, code, below=False)
         return self
 
@@ -128,7 +129,7 @@ class Draft:
             self._changes.append(Span((end_line, end_column), (end_line, end_column), f"; {code}"))
         else:
             return self._fail()
-        self.said.append((statement, code))
+        self.said.append((statement, code, True))
         self._graft_statement(statement, code, below=True)
         return self
 

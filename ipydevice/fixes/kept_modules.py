@@ -9,9 +9,12 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.source import Source
 from ipydevice.fixes import bindings, classes, earlier
 from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.modules import workspace_device
+from ipydevice.fixes.movers import is_move
 from ipydevice.fixes.names import root
 from ipydevice.fixes.phrases import listed
 from ipydevice.placement.kinds import attributes
@@ -27,6 +30,7 @@ def kept_in_an_object(ctx: Context) -> Iterator[Proposal]:
         given = _where_given(ctx, path, step.site, step.value)
         if given is not None:
             yield given
+        yield from _where_put(ctx, path, holder, name)
         yield from _below(ctx, path, holder, name)
         return
 
@@ -92,9 +96,9 @@ def _moves(ctx: Context, path: ast.Attribute | ast.Subscript, holder: Any) -> tu
     wrong = [key for key, live in parts if _is_left(ctx, live)]
     each = next(name for name in ("m", "module", "module_") if name not in ctx.finding.namespace)
     several = f"for {each} in {{}}:\n    {each}.to({{{{}}}})"
-    if type(holder) in (list, tuple) and len(holder) > 1 and all(_is_left(ctx, live) for live in holder):
+    if type(holder) in (list, tuple) and len(holder) > 1 and all(_may_be_moved(ctx, live) for live in holder):
         return several.format(base), f"the modules of {base}"
-    if type(holder) is dict and len(wrong) > 1 and len(wrong) == len(holder):
+    if type(holder) is dict and len(wrong) > 1 and all(_may_be_moved(ctx, live) for live in dict.values(holder)):
         return several.format(f"{base}.values()"), f"the modules of {base}"
     names = [f"{base}[{key!r}]" if type(holder) is dict else f"{base}.{key}" for key in wrong]
     names = names or [ast.unparse(path)]
@@ -108,6 +112,40 @@ def _braced(text: str) -> str:
 def _is_left(ctx: Context, live: Any) -> bool:
     stray = ctx.stray
     return placement.is_module(live) and stray is not None and placement.devices_of(live) == (stray.device,)
+
+
+def _may_be_moved(ctx: Context, live: Any) -> bool:
+    """Is it a module that is left, or one that is where all should be?"""
+    return _is_left(ctx, live) or (placement.is_module(live) and placement.devices_of(live) == (ctx.target,))
+
+
+def _where_put(ctx: Context, path: ast.Attribute | ast.Subscript, holder: Any, name: str) -> Iterator[Proposal]:
+    """``models.append(build(k).to(device))``: the calls whose modules a cell puts into the list or dict one by one."""
+    drafts: dict[Source, Draft] = {}
+    texts: list[str] = []
+    for cell in ctx.work.order[:-1]:
+        source = classes.cell_source(ctx, cell)
+        for node in ctx.work.effects(cell).nodes:
+            part = _put(node, name)
+            device = None if part is None else ctx.device(Site(source, part), avoid=[name])
+            if part is None or device is None or is_move(part):
+                continue
+            drafts.setdefault(source, ctx.draft(source)).suffix(part, f".to({device})")
+            texts.append(source.segment(part))
+    here = workspace_device(ctx)
+    live = None if here is None else _moves(ctx, path, holder)[0].format(here)
+    if texts and ast.unparse(path.value) == name:
+        yield Proposal(f"move {listed(texts)} where it is put into {name}", list(drafts.values()), live=live)
+
+
+def _put(node: ast.AST, name: str) -> ast.Call | None:
+    """The call in ``name.append(call())`` and ``name[k] = call()``."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=held), attr="append" | "add" | "insert"), args=[*_, part]):
+            return part if held == name and isinstance(part, ast.Call) else None
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=held))], value=ast.Call() as part):
+            return part if held == name else None
+    return None
 
 
 def _filled(ctx: Context, name: str) -> Site | None:

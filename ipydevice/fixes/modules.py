@@ -270,9 +270,11 @@ def above_the_use(ctx: Context) -> Proposal | None:
     statement: ast.stmt | None = site.source.statement(expression)
     loop = outermost_loop(site.source, expression)
     base = root(expression)
-    if loop is not None and base and ctx.work.available(Site(site.source, loop, site.frame), base):
+    names = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)}  # "bag" and "fold" of bag[fold]
+    before = Site(site.source, loop, site.frame) if loop is not None else site
+    if loop is not None and not names & bound([loop]) and all(ctx.work.available(before, n) for n in names):
         statement = loop
-    if statement is None or (base and not ctx.work.available(Site(site.source, statement, site.frame), base)):
+    if statement is None or not all(ctx.work.available(Site(site.source, statement, site.frame), n) for n in names):
         return None  # handed out by a comprehension
     device = ctx.device(Site(site.source, statement, site.frame), avoid=[base] if base else [])
     if device is None:

@@ -7,6 +7,7 @@ is assigned, its holder must take it.  What is not reached stays unknown, and pa
 from __future__ import annotations
 
 import ast
+import builtins
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,14 @@ from ipydevice.diagnose import bindings
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_of, value
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
-from ipydevice.fixes.names import bound
+from ipydevice.fixes.names import bound, parameters, read
 from ipydevice.placement.kinds import attributes, class_dicts
 
 if TYPE_CHECKING:
     from ipydevice.fixes.context import Context
     from ipydevice.fixes.edits import Draft
 
+_HOLE = "_ipydevice_hole_"
 _ASKED = ("to", "cpu", "cuda", "detach", "device")
 
 
@@ -29,17 +31,53 @@ def is_sound(ctx: Context, draft: Draft) -> bool:
     """Does all that the draft says at a place have what it asks for there, as far as this can be known?"""
     from ipydevice.fixes import results  # it asks the context, which asks this module
 
-    for node, code in draft.said:
+    for node, code, below in draft.said:
         if _leaves_alias(draft.source, node, code):
             return False
         site = Site(draft.source, node, frame_at(ctx, draft.source, node))
         if "{}" in code and isinstance(node, ast.expr):
             if code.startswith("{}.") and not results.has(ctx, site, node, code[3:].partition("(")[0]):
                 return False
-            code = code.replace("{}", "_ipydevice_hole_", 1)
-        if not _works(ctx, site, code):
+            code = code.replace("{}", _HOLE, 1)
+        if not _works(ctx, site, code) or _unbound(ctx, site, code, node if below else None):
             return False
     return True
+
+
+def _unbound(ctx: Context, site: Site, code: str, above: ast.AST | None) -> bool:
+    """Does the code use a name that nothing has bound by then: of a loop that begins there, of a later line?"""
+    try:
+        tree = ast.parse(code.lstrip())
+    except SyntaxError:
+        return False
+    names = read(tree.body) - bound(tree.body) - {_HOLE}
+    return any(_never_bound(ctx, site, name) for name in names - bound([above] if above is not None else []))
+
+
+def _never_bound(ctx: Context, site: Site, name: str) -> bool:
+    """Is nothing that binds the name above the place? Only where that is sure."""
+    source, node = site.source, site.node
+    if name in builtins.__dict__ or ctx.work.available(site, name):
+        return False
+    functions = list(ctx.work.functions(source, node))
+    for function in functions:
+        stores = _stores(function, name)
+        if name in parameters(function) or stores:
+            return name not in parameters(function) and not any(_stands_before(one, node) for one in stores)
+    if functions or source.cell is None or name not in ctx.work.globals_of(site):
+        return False  # the names of a text are not known
+    here = ctx.work.position(source.cell)
+    earlier = any(ctx.work.position(cell) < here for cell in ctx.work.binders(name))
+    stores = _stores(source.tree, name)
+    return bool(stores) and not earlier and not any(_stands_before(one, node) for one in stores)
+
+
+def _stores(area: ast.AST, name: str) -> list[ast.Name]:
+    return [n for n in ast.walk(area) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
+
+
+def _stands_before(one: ast.AST, other: ast.AST) -> bool:
+    return (one.lineno, one.col_offset) < (other.lineno, other.col_offset)  # type: ignore[attr-defined]
 
 
 def _leaves_alias(source: Source, node: ast.AST, code: str) -> bool:
