@@ -257,7 +257,7 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "rnn_state": (state,),
     "stale_cache": (states.stale_cache, attributes.plain_attribute),
     "to_numpy": (host.to_numpy,),
-    "must_be_cpu": (host.must_be_cpu,),
+    "must_be_cpu": (datasets.pinned_on_the_host, host.must_be_cpu),
     "index_device": (host.index_device,),
     "generator_device": (generators.generator_device,),
     "hardcoded_device": (defaults.said_in_the_call, literals.hardcoded, left_behind),
@@ -270,7 +270,7 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "meta_not_materialized": (meta.not_materialized, shards.missing_shards),
     "stray_in_collection": (defaults.said_in_the_call, in_collection, left_behind),
     "library_returns_cpu": (taken_from_elsewhere,),
-    "dp_replica_state": (replicas.kept_on_the_first_card, taken_from_elsewhere),
+    "dp_replica_state": (replicas.methods_of_the_first, replicas.kept_on_the_first_card, taken_from_elsewhere),
     "no_accelerator": (missing_card,),
     "unknown": (defaults.said_in_the_call, left_behind),
 }

@@ -110,7 +110,9 @@ class Context:
         """The line of the failed cell that was running, whatever code it had called; 0 where that isn't known."""
         for site in (self.finding.start, self.finding.failed):
             if site is not None and site.source.cell is self.work.failed:
-                return getattr(site.source.statement(site.node), "lineno", 0)
+                running = site.frame.f_lineno if site.frame is not None else 0  # of a frame that has ended, its last
+                statement = site.source.statement(site.node)
+                return running if statement is None else statement.lineno
         return 0
 
     # -- from proposals to fixes ----------------------------------------------------------

@@ -51,6 +51,24 @@ def unpinned(ctx: Context) -> Iterator[Proposal]:
                     return
 
 
+def pinned_on_the_host(ctx: Context) -> Iterator[Proposal]:
+    """``x.pin_memory()`` where x is on the host and there is an accelerator; what is there needs none."""
+    failed = ctx.finding.failed
+    for call in ast.walk(failed.node) if ctx.finding.mismatch.family == "pin" else ():
+        if not (isinstance(call, ast.Call) and last_name(call.func) == "pin_memory"):
+            continue
+        function = call.func
+        text = failed.source.segment(function.value) if isinstance(function, ast.Attribute) else ""
+        kind = (ctx.stray.device if ctx.stray is not None else "cuda").partition(":")[0]
+        asked = ctx.work.torch_name(failed, f"{kind}.is_available")
+        if not text.replace(".", "_").isidentifier() or asked is None:
+            continue  # what is called would be called twice
+        draft = ctx.draft(failed.source)
+        draft.wrap(call, "(", f" if {text}.is_cpu and {asked}() else {text})")
+        yield Proposal(f"pin {text} only where it is on the host", [draft], note="what is on the card needs no pinning")
+        return
+
+
 def _getters(source: Source) -> Iterator[ast.FunctionDef]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.FunctionDef) and ("collate" in node.name or node.name == "__getitem__"):

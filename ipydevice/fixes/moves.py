@@ -12,10 +12,11 @@ from ipydevice.diagnose.infer import call_name, device_name
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import follows_already, fresh, is_gathering, left_to_caller, make_on_device
+from ipydevice.fixes.in_place import changed_in_place
 from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.operands import is_operand, meets_home
 from ipydevice.fixes.phrases import listed, move_all, spoken, stray_names, target_value, to, where
-from ipydevice.fixes.uses import changed_in_place, next_strays
+from ipydevice.fixes.uses import next_strays
 
 # -- in the loop ----------------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ def _named(ctx: Context, owner: Any) -> tuple[str, Site, ast.stmt] | None:
         for cell in ctx.work.order:
             source = classes.cell_source(ctx, cell)
             for statement in source.tree.body:
-                if cell is ctx.work.failed and _holds(statement, ctx.failed_statement):
+                if cell is ctx.work.failed and 0 < ctx.failed_line <= (statement.end_lineno or 0):
                     break
                 if name in bound([statement]) or (last is not None and _fills(statement, name, fillers)):
                     last = (name, Site(source, statement), statement)
@@ -70,10 +70,6 @@ def _named(ctx: Context, owner: Any) -> tuple[str, Site, ast.stmt] | None:
             if ctx.value(Site(step.site.source, made.targets[0], step.site.frame)) is owner:
                 return target, step.site, made
     return None
-
-
-def _holds(statement: ast.stmt, wanted: ast.stmt | None) -> bool:
-    return wanted is not None and any(node is wanted for node in ast.walk(statement))
 
 
 def _fillers(ctx: Context, owner: Any) -> set[str]:

@@ -36,6 +36,8 @@ def is_sound(ctx: Context, draft: Draft) -> bool:
             return False
         site = Site(draft.source, node, frame_at(ctx, draft.source, node))
         if "{}" in code and isinstance(node, ast.expr):
+            if _goes_nowhere(node, code):
+                return False
             if code.startswith("{}.") and not results.has(ctx, site, node, code[3:].partition("(")[0]):
                 return False
             code = code.replace("{}", _HOLE, 1)
@@ -78,6 +80,18 @@ def _stores(area: ast.AST, name: str) -> list[ast.Name]:
 
 def _stands_before(one: ast.AST, other: ast.AST) -> bool:
     return (one.lineno, one.col_offset) < (other.lineno, other.col_offset)  # type: ignore[attr-defined]
+
+
+def _goes_nowhere(node: ast.expr, code: str) -> bool:
+    """``p.detach().clone().to(p.device)``: it is there already."""
+    below: ast.expr = node
+    while isinstance(below, (ast.Call, ast.Attribute)):
+        below = below.func if isinstance(below, ast.Call) else below.value
+        if not isinstance(below, (ast.Call, ast.Attribute, ast.Name)):
+            return False
+        if code == f"{{}}.to({ast.unparse(below)}.device)":
+            return True
+    return False
 
 
 def _leaves_alias(source: Source, node: ast.AST, code: str) -> bool:

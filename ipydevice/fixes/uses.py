@@ -12,6 +12,7 @@ from ipydevice.diagnose.evaluate import MISSING, attribute, is_of
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.in_place import changed_in_place, written_in_place
 from ipydevice.fixes.names import bound, root
 from ipydevice.fixes.objects import is_frozen, move_parts, tensor_parts
 from ipydevice.fixes.operands import HOST_METHODS, VIEWS, attribute_wanted_on_host, is_operand
@@ -170,30 +171,6 @@ def _is_variable(ctx: Context, site: Site, node: ast.Name) -> bool:
     return statement is not None and (
         not ctx.work.is_local(here, node.id) or ctx.work.is_local(Site(site.source, statement, site.frame), node.id)
     )
-
-
-def written_in_place(site: Site, node: ast.AST) -> bool:
-    """Is the value written where it stands: ``x.add_(y)``, ``x += y``, ``x[i] = y``, ``out=x``? A copy loses it."""
-    source = site.source
-    parent = source.parent(node)
-    if isinstance(parent, ast.Attribute) and parent.attr.endswith("_") and not parent.attr.endswith("__"):
-        return isinstance(source.parent(parent), ast.Call)
-    if isinstance(parent, ast.Subscript) and parent.value is node and not isinstance(parent.ctx, ast.Load):
-        return True
-    if isinstance(parent, ast.AugAssign) and parent.target is node:
-        return True
-    return isinstance(parent, ast.keyword) and parent.arg == "out"
-
-
-def changed_in_place(source: Source, text: str, area: ast.AST | None) -> bool:
-    """Does the area write into what `text` names, as in ``slow += 0.5 * (fast - slow)``?"""
-    for node in ast.walk(area) if area is not None else ():
-        if isinstance(node, ast.AugAssign) and source.segment(node.target) == text:
-            return True
-        read = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)
-        if read and written_in_place(Site(source, node), node) and source.segment(node) == text:
-            return True
-    return False
 
 
 def _before(ctx: Context, site: Site, statement: ast.stmt, names: list[str], when: str) -> Proposal | None:

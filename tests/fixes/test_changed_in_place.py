@@ -40,6 +40,48 @@ for x in data:
     correct += F.one_hot(model(x.to(DEV)).argmax(1), 3).sum(0)
 out = correct * 1
 """,
+    "averages_of_a_callback_made_before_the_move": """
+class Average:
+    def __init__(self, net, keep):
+        self.net, self.keep = net, keep
+        self.kept = {n: p.detach().clone() for n, p in net.named_parameters()}
+    @torch.no_grad()
+    def after(self):
+        for n, p in self.net.named_parameters():
+            self.kept[n].mul_(self.keep).add_(p, alpha=1 - self.keep)
+net = nn.Linear(3, 2)
+average = Average(net, 0.5)
+# %%
+def fit(net, hooks):
+    net.to(DEV)
+    with torch.no_grad(): net.bias += 1
+    for hook in hooks: hook.after()
+fit(net, [average])
+out = average.kept["bias"] * 1
+""",
+    "counts_through_a_view": """
+class Counts:
+    def __init__(self, k):
+        self.k, self.table = k, torch.zeros(k, k)
+    def add(self, a, b):
+        at = a * self.k + b
+        self.table.view(-1).index_add_(0, at, torch.ones_like(at, dtype=torch.float))
+meters = [Counts(2), Counts(2)]
+# %%
+for meter in meters:
+    meter.add(torch.tensor([0, 1], device=DEV), torch.tensor([1, 1], device=DEV))
+out = meters[0].table * 1
+""",
+    "rows_of_a_table": """
+class Memory:
+    def __init__(self): self.rows = torch.zeros(4, 2)
+    def put(self, at, x): self.rows[at] = self.rows[at] * 0.5 + x
+memory = Memory()
+# %%
+memory.put(1, torch.ones(2, device=DEV))
+memory.put(1, torch.ones(2, device=DEV))
+out = memory.rows * 1
+""",
 }
 
 
