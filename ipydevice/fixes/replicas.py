@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from types import MethodType
 
-from ipydevice.diagnose.evaluate import attribute
-from ipydevice.fixes import classes
+from ipydevice.diagnose.evaluate import MISSING, attribute
+from ipydevice.fixes import classes, results
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import parameters, receiver
@@ -18,10 +18,11 @@ from ipydevice.fixes.uses import items_at
 def methods_of_the_first(ctx: Context) -> Iterator[Proposal]:
     """``self.routes = {"age": self.by_age}`` keeps methods of the first card's module: their names are kept instead."""
     stray = ctx.stray
-    owner = stray.owner if stray is not None else None
     node = stray.site.node if stray is not None else None
-    if owner is None or not isinstance(node, ast.Attribute):
+    if stray is None or not isinstance(node, ast.Attribute):
         return
+    owners = results.instances(ctx, stray.site.source, node)
+    owner = next((one for one in owners if attribute(one, node.attr) is not MISSING), None)
     held = attribute(owner, node.attr)
     kept = list(dict.values(held)) if type(held) is dict else list(held) if type(held) in (list, tuple) else []
     if not kept or not all(type(one) is MethodType and one.__self__ is owner for one in kept):

@@ -241,7 +241,9 @@ def reachable(ctx: Context) -> list[Any]:
         first.insert(0, ctx.stray.owner)
     found: dict[int, Any] = {id(live): live for live in first}
     for live in list(found.values()):
-        for held in list(attributes(live).values()) if not is_of(live, type, FunctionType) else ():
+        inside = list(attributes(live).values()) if not is_of(live, type, FunctionType) else []
+        inside += [member.value for member in placement.members(live)] if placement.is_module(live) else []
+        for held in inside:
             found.setdefault(id(held), held)
     return list(found.values())
 
