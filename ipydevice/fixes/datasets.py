@@ -12,6 +12,7 @@ from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
+from ipydevice.fixes.generators import drawing_calls
 from ipydevice.fixes.names import last_name
 from ipydevice.fixes.phrases import listed, move_all
 
@@ -49,6 +50,37 @@ def unpinned(ctx: Context) -> Iterator[Proposal]:
                     note = "its tensors are on the accelerator already: there is nothing to pin"
                     yield Proposal("build the loader without pinned memory", [draft], note=note)
                     return
+
+
+def without_workers(ctx: Context) -> Iterator[Proposal]:
+    """What is on the card is read in this process: a forked worker cannot use it."""
+    if "DataLoader" not in (ctx.finding.mismatch.wrapped_in or "") and "fork" not in ctx.finding.mismatch.text:
+        return
+    for name, site, call in drawing_calls(ctx):
+        said = {keyword.arg: keyword.value for keyword in call.keywords}
+        if last_name(call.func) != "DataLoader" or "num_workers" not in said or None in said:
+            continue
+        draft = ctx.draft(site.source)
+        for option, off in _OF_WORKERS.items():
+            if option in said and ast.unparse(said[option]) != off:
+                draft.replace(said[option], off)
+        yield Proposal(
+            f"let {name} read in this process, without workers",
+            [draft],
+            note="a worker cannot read what is on the card, but host tensors, which the loop would then move",
+        )
+        return
+
+
+# What a loader without workers, of tensors that are on the card, takes no more.
+_OF_WORKERS = {
+    "num_workers": "0",
+    "persistent_workers": "False",
+    "prefetch_factor": "None",
+    "multiprocessing_context": "None",
+    "timeout": "0",
+    "pin_memory": "False",
+}
 
 
 def pinned_on_the_host(ctx: Context) -> Iterator[Proposal]:

@@ -223,7 +223,7 @@ def _bound_to_name(ctx: Context, site: Site, name: str) -> Iterator[tuple[Site, 
 
 def shuffled_loader(ctx: Context) -> Iterator[Proposal]:
     """A loader that shuffles gets a generator on the default device, for that is where it draws."""
-    for name, site, call in _drawing_calls(ctx):
+    for name, site, call in drawing_calls(ctx):
         given = next((k.value for k in call.keywords if k.arg == "generator"), None)
         for place, made in makers(ctx, site, given) if given is not None else ():
             device = _default_device(ctx, place) or ctx.device(place)
@@ -244,7 +244,7 @@ def shuffled_loader(ctx: Context) -> Iterator[Proposal]:
         return
 
 
-def _drawing_calls(ctx: Context) -> Iterator[tuple[str, Site, ast.Call]]:
+def drawing_calls(ctx: Context) -> Iterator[tuple[str, Site, ast.Call]]:
     """(name, place, call) of the loaders and samplers that may have drawn: on the failing line, then behind it."""
     failed, stray = ctx.finding.failed, ctx.stray
     for call in ast.walk(failed.node):
