@@ -99,9 +99,17 @@ def _own_line(mismatch: Mismatch) -> str:
 
 def _meant(mismatch: Mismatch) -> str:
     if mismatch.kind == "availability":
-        return EXPLANATIONS["no_accelerator"]
+        return _absent(mismatch)
     order = f"; the devices are named in this order: {mismatch.order}" if _has_order(mismatch) else ""
     return f"{mismatch.meaning}{order}"
+
+
+def _absent(mismatch: Mismatch) -> str:
+    """Why there is no such device: it is not here, or none has such a name."""
+    return VARIANTS["no_such_name"] if mismatch.id in _NAMES else EXPLANATIONS["no_accelerator"]
+
+
+_NAMES = ("PT120", "PT121", "PT122")  # messages about the text that names a device
 
 
 def _has_order(mismatch: Mismatch) -> bool:
@@ -236,7 +244,7 @@ def _mark(operand: Operand, start: int, end: int, finding: Finding) -> Mark:
 def _explanation(finding: Finding) -> str:
     stray = finding.stray
     if stray is None:
-        return EXPLANATIONS["no_accelerator"] if finding.cause == "no_accelerator" else finding.mismatch.meaning
+        return _absent(finding.mismatch) if finding.cause == "no_accelerator" else finding.mismatch.meaning
     cause = finding.cause
     origin = finding.origin.site if finding.origin is not None else stray.site
     if finding.told is not None:

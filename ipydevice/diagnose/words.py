@@ -69,6 +69,7 @@ VARIANTS: dict[str, str] = {
     "moving models does not move it",
     "bound_to_the_first_replica": "{stray} is read by a method that belongs to the first card's module, as a hook or a "
     "stored method does; the replica on the other card has a copy of its own that it does not see",
+    "no_such_name": 'PyTorch knows no device of this name; cards are "cuda" or "cuda:0", those of AMD as well',
     "moved_away": "{stray} was last moved by `{origin}` ({where}), to {device}",
 }
 

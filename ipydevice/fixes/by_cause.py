@@ -21,6 +21,7 @@ from ipydevice.fixes import (
     layers,
     literals,
     meta,
+    misnamed,
     modules,
     movers,
     moves,
@@ -204,6 +205,9 @@ def in_collection(ctx: Context) -> Iterator[Proposal]:
 
 def missing_card(ctx: Context) -> Iterator[Proposal]:
     """A device that is not there: named otherwise where it is written, else a card that there is."""
+    if misnamed.is_misnamed(ctx.finding.mismatch.text):  # whatever other cells ask of a card, they got it
+        yield from misnamed.known_name(ctx)
+        return
     yield from ordinals.several_cards(ctx)
     named = list(absent.no_accelerator(ctx))
     yield from named

@@ -78,7 +78,7 @@ def _renamed(ctx: Context, given: Site, held: dict[str, Any], missing: set[str])
     """(code for the new key of ``k``, are the keys of what is loaded known)."""
     loaded = ctx.value(given)
     if is_of(loaded, dict):
-        return _matched(dict(dict.items(loaded)), held, missing), True
+        return _matched({k: v for k, v in dict.items(loaded) if type(k) is str}, held, missing), True
     kept = [one for name, live in list(ctx.finding.namespace.items()) if name[:1] != "_" for one in _state_dicts(live)]
     found = {code for one in kept if (code := _matched(one, held, missing)) is not None}
     if len(found) == 1:

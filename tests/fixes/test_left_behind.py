@@ -10,7 +10,7 @@ Kinds = dict[str, tuple[str, str]]  # name: what the first fix adds, cells separ
 
 OTHER_NAMES: Kinds = {
     "saved_by_data_parallel": (
-        'report = net.load_state_dict({k.removeprefix("module."): v for k, v in saved.items()}, strict=False, assign=True)',
+        'net.load_state_dict({k.removeprefix("module."): v for k, v in saved.items()}, strict=False, assign=True)',
         """
 class Net(nn.Module):
     def __init__(self):
@@ -21,7 +21,7 @@ saved = {f"module.{k}": v for k, v in Net().state_dict().items()}
 # %%
 with torch.device("meta"):
     net = Net()
-report = net.load_state_dict(saved, strict=False, assign=True)
+net.load_state_dict(saved, strict=False, assign=True)
 # %%
 net = net.to(DEV)
 out = net(torch.ones(2, 3, device=DEV))
