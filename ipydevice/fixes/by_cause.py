@@ -198,9 +198,12 @@ def taken_from_elsewhere(ctx: Context) -> Iterator[Proposal]:
 
 
 def in_collection(ctx: Context) -> Iterator[Proposal]:
-    """One item of a list: made on the device, or the whole list moved."""
-    yield from fresh_tensor(ctx)
+    """One item of a list: made on the device, or the whole list moved, for the next time it may be another item."""
+    near = origins.near(ctx)
+    if near is not None:
+        yield from _one(moves.where_made(ctx, near))
     yield from batches.list_at_use(ctx)
+    yield from fresh_tensor(ctx)
 
 
 def missing_card(ctx: Context) -> Iterator[Proposal]:

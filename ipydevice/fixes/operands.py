@@ -58,11 +58,18 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
             return (bool(others) or model) and not any(_to_host(a) for a in others)
         case ast.BinOp(left=left, right=right):
             other = right if left is node else left
-            return not isinstance(other, ast.Constant) and not _to_host(other)
+            if isinstance(other, ast.Constant):  # "1 - done" meets what done meets
+                return is_operand(ctx, site, parent)
+            return not _to_host(other)
+        case ast.AugAssign(target=target, value=value) if value is node:
+            live = ctx.value(Site(site.source, target, site.frame))
+            return placement.is_tensor(live) and placement.device_of(live) == ctx.target
         case ast.UnaryOp():
             return is_operand(ctx, site, parent)
         case ast.Compare(left=left, comparators=comparators):
             rest = [a for a in (left, *comparators) if a is not node]
+            if all(isinstance(a, ast.Constant) for a in rest):
+                return is_operand(ctx, site, parent)
             return not any(isinstance(a, ast.Constant) or _to_host(a) for a in rest)
         case ast.Attribute(attr=attr) if attr in VIEWS:
             return is_operand(ctx, site, parent)

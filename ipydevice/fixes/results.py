@@ -123,8 +123,10 @@ def _call_lacks(ctx: Context, site: Site, call: ast.Call, name: str, depth: int)
     made = ctx.value(site, call.func)
     if made is MISSING and isinstance(call.func, ast.Attribute):
         made = _of_instances(ctx, site, call.func)
-    if isinstance(call.func, ast.Name) and call.func.id in _BUILT_IN and made is builtins.__dict__[call.func.id]:
-        return True
+    if isinstance(call.func, ast.Name) and call.func.id in _BUILT_IN:
+        hidden = ctx.work.is_local(Site(site.source, call.func, site.frame), call.func.id)
+        if made is builtins.__dict__[call.func.id] or (made is MISSING and not hidden):
+            return True
     if is_of(made, type):
         return not any(name in space or "__getattr__" in space for space in class_dicts(made))
     function = made.__func__ if type(made) is MethodType else made
