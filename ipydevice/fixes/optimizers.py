@@ -10,11 +10,12 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import Scope, is_of, value
 from ipydevice.diagnose.finding import Site, Step
+from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes, moves, origins, results
 from ipydevice.fixes.attributes import at_use, owners
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.movers import is_move
-from ipydevice.fixes.names import bound, parameters, root
+from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.objects import move_object
 from ipydevice.placement.kinds import attributes, torch_class
 
@@ -48,10 +49,10 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
         draft = ctx.draft(site.source)
         code = _state_loop(ctx, here, site)
         if here == name and _runs(ctx, site, statement):  # nothing else is known: where it steps
-            draft.before(statement, code)
+            draft.before(_first_on_its_line(site.source, statement), code)
         else:
             draft.after(statement, code)
-        yield Proposal(
+        proposal = Proposal(
             f"move the state of {here} to its parameters' devices",
             [draft],
             live=live,
@@ -59,7 +60,21 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
             note=("Adam's 'step' stays on the host, where it belongs" if _counts(ctx) else "")
             + ("; the step() that failed has counted itself already, which is taken back" if counted else ""),
         )
-        return
+        if ctx.fixes(proposal):
+            yield proposal
+            return
+
+
+def _first_on_its_line(source: Source, statement: ast.stmt) -> ast.stmt:
+    """``opt.zero_grad()`` of ``opt.zero_grad(); loss.backward(); opt.step()``."""
+    block = next(
+        (b for _, b in ast.iter_fields(source.parent(statement) or statement) if _in(b, statement)), [statement]
+    )
+    return next((one for one in block if one.lineno == statement.lineno), statement)
+
+
+def _in(block: Any, statement: ast.stmt) -> bool:
+    return type(block) is list and statement in block
 
 
 def _counts(ctx: Context) -> bool:
@@ -74,7 +89,7 @@ def _optimizer_name(ctx: Context) -> str | None:
     assert stray is not None
     node: ast.AST = stray.site.node
     for part in ast.walk(node):
-        if isinstance(part, (ast.Name, ast.Attribute)):
+        if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)):
             live = ctx.value(Site(stray.site.source, part, stray.site.frame))
             if placement.is_optimizer(live):
                 return stray.site.source.segment(part)
@@ -171,7 +186,7 @@ def _moved_in_functions(ctx: Context) -> Iterator[tuple[Site, ast.stmt, str]]:
             for holder, name in holders:
                 if own and not any(holder is live for live in results.instances(ctx, source, node)):
                     continue
-                here = f"{base}.{name}"
+                here = f"{base}{name}"
                 if _holds_its_parameters(value(moved, Scope({base: holder}, {})), optimizer) and not any(
                     isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and source.segment(n) == here
                     for n in ast.walk(function)
@@ -180,10 +195,17 @@ def _moved_in_functions(ctx: Context) -> Iterator[tuple[Site, ast.stmt, str]]:
                     return
 
 
-def _names_in(live: Any, optimizer: Any) -> list[str]:
-    """The attributes under which an object holds the optimizer."""
-    held = attributes(live).items() if not isinstance(live, ModuleType) else ()
-    return [name for name, one in list(held) if one is optimizer and name.isidentifier()]
+def _names_in(live: Any, optimizer: Any) -> Iterator[str]:
+    """How an object gives the optimizer: ``.opt``, ``.optims['actor']``."""
+    for name, held in list(attributes(live).items()) if not isinstance(live, ModuleType) else ():
+        if not name.isidentifier():
+            continue
+        if held is optimizer:
+            yield f".{name}"
+        elif type(held) is dict:
+            yield from (f".{name}[{key!r}]" for key, one in held.items() if one is optimizer and type(key) is str)
+        elif type(held) in (list, tuple):
+            yield from (f".{name}[{number}]" for number, one in enumerate(held) if one is optimizer)
 
 
 def _after_state(ctx: Context, name: str) -> Iterator[tuple[Site, ast.stmt]]:
@@ -263,8 +285,9 @@ def _knows(ctx: Context, site: Site, statement: ast.stmt, name: str) -> bool:
 
 def _makes(site: Site, statement: ast.stmt, name: str) -> bool:
     """``self.optim = Adam(...)``: it has no state by then."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return any(site.source.segment(target) == name for target in targets)
+    parts = [n for t in statement.targets for n in ast.walk(t)] if isinstance(statement, ast.Assign) else []
+    names = {site.source.segment(part) for part in parts if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript))}
+    return name in names or name.partition("[")[0] in names
 
 
 def _last_move(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
@@ -278,6 +301,13 @@ def _last_move(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
             for node in ast.walk(statement):
                 if _fills_state(node, base) and _knows(ctx, Site(source, statement), statement, name):
                     return Site(source, statement), statement
+                handed = (
+                    isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Name)
+                    and _moved_by_helper(ctx, source, node)
+                )
+                if handed and _knows(ctx, Site(source, statement), statement, name):
+                    return Site(source, statement), statement
                 if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                     continue
                 loads = node.func.attr == "load_state_dict" and root(node.func) == base
@@ -286,6 +316,18 @@ def _last_move(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
                 if (loads or moved) and _knows(ctx, Site(source, statement), statement, name):
                     return Site(source, statement), statement
     return None
+
+
+def _moved_by_helper(ctx: Context, source: Source, call: ast.Call) -> bool:
+    """``to_card(net)``: does a function of the notebook move what it is given, and is that the optimizer's model?"""
+    stray = ctx.stray
+    lives = [ctx.value(Site(source, arg)) for arg in call.args] if isinstance(call.func, ast.Name) else []
+    if stray is None or not any(_holds_its_parameters(live, stray.owner) for live in lives):
+        return False
+    for _, function in classes.functions_named(ctx, last_name(call.func)):
+        if any(is_move(node) and root(node) in parameters(function) for node in ast.walk(function)):
+            return True
+    return False
 
 
 def _fills_state(node: ast.AST, base: str) -> bool:

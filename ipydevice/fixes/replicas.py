@@ -5,31 +5,29 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from types import MethodType
+from typing import Any
 
-from ipydevice.diagnose.evaluate import MISSING, attribute
+from ipydevice import placement
+from ipydevice.diagnose.finding import Site
 from ipydevice.fixes import classes, results
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import parameters, receiver
 from ipydevice.fixes.phrases import spoken, to
 from ipydevice.fixes.uses import items_at
+from ipydevice.placement.kinds import attributes
 
 
 def methods_of_the_first(ctx: Context) -> Iterator[Proposal]:
     """``self.routes = {"age": self.by_age}`` keeps methods of the first card's module: their names are kept instead."""
     stray = ctx.stray
-    node = stray.site.node if stray is not None else None
-    if stray is None or not isinstance(node, ast.Attribute):
+    found = _methods_kept(ctx, stray.site) if stray is not None else None
+    if found is None:
         return
-    owners = results.instances(ctx, stray.site.source, node)
-    owner = next((one for one in owners if attribute(one, node.attr) is not MISSING), None)
-    held = attribute(owner, node.attr)
-    kept = list(dict.values(held)) if type(held) is dict else list(held) if type(held) in (list, tuple) else []
-    if not kept or not all(type(one) is MethodType and one.__self__ is owner for one in kept):
-        return
-    settings = classes.settings(ctx, owner, node.attr)
+    owner, name, held = found
+    settings = classes.settings(ctx, owner, name)
     cls = settings[0].site.source.class_of(settings[0].statement) if len(settings) == 1 else None
-    if cls is None or _used_outside(ctx, cls, node.attr):
+    if cls is None or _used_outside(ctx, cls, name):
         return
     source, own = settings[0].site.source, receiver(settings[0].method)
     draft = ctx.draft(source)
@@ -38,13 +36,23 @@ def methods_of_the_first(ctx: Context) -> Iterator[Proposal]:
             return
         draft.replace(part, classes.quote(source, part.attr))
     for use in ast.walk(cls):
-        if isinstance(use, ast.Attribute) and use.attr == node.attr and isinstance(use.ctx, ast.Load):
+        if isinstance(use, ast.Attribute) and use.attr == name and isinstance(use.ctx, ast.Load):
             _by_name(draft, use, type(held) is dict)
     yield Proposal(
-        f"keep the names of the methods in {ast.unparse(node)}, so that each replica calls its own",
+        f"keep the names of the methods in {own}.{name}, so that each replica calls its own",
         [draft],
         note="a method that is kept belongs to the module of the first card",
     )
+
+
+def _methods_kept(ctx: Context, site: Site) -> tuple[Any, str, Any] | None:
+    """(module, attribute, container) where a module keeps methods of its own."""
+    for owner in results.instances(ctx, site.source, site.node):
+        for name, held in list(attributes(owner).items()) if placement.is_module(owner) else ():
+            kept = list(dict.values(held)) if type(held) is dict else list(held) if type(held) in (list, tuple) else []
+            if kept and all(type(one) is MethodType and one.__self__ is owner for one in kept):
+                return owner, name, held
+    return None
 
 
 def _parts(value: ast.expr) -> list[ast.expr]:

@@ -179,9 +179,75 @@ out = net.weight
     ),
 }
 
+ELSEWHERE: Kinds = {
+    "moved_by_a_helper": (
+        "for param, state in opt.state.items():",
+        """
+def to_card(m):
+    m.to(DEV)
+    return m
+net = nn.Linear(3, 1)
+opt = torch.optim.Adam(net.parameters())
+def step(x):
+    opt.zero_grad(); net(x).sum().backward(); opt.step()
+step(torch.ones(2, 3))
+# %%
+to_card(net)
+# %%
+step(torch.ones(2, 3, device=DEV))
+out = net.weight
+""",
+    ),
+    "no_place_behind_the_move": (
+        "        for param, state in self.opt.state.items():",
+        """
+class Learner:
+    def __init__(self, net, cbs):
+        self.net, self.opt, self.cbs = net, torch.optim.RMSprop(net.parameters(), lr=0.1), cbs
+    def fit(self, n):
+        for i in range(n):
+            for cb in self.cbs: cb(self, i)
+            self.one(torch.ones(2, 3, device=self.net.weight.device))
+    def one(self, x):
+        self.net(x).sum().backward()
+        self.opt.step(); self.opt.zero_grad()
+def swap(learn, i):
+    if i == 1: learn.net = learn.net.to(DEV)
+# %%
+learn = Learner(nn.Linear(3, 1), [swap])
+# %%
+learn.fit(3)
+out = learn.net.weight
+""",
+    ),
+    "one_of_several_in_a_dict": (
+        "        for param, state in self.optims['actor'].state.items():",
+        """
+class Agent:
+    def __init__(self):
+        self.actor = nn.Linear(3, 1)
+        self.optims = {"actor": torch.optim.Adam(self.actor.parameters(), lr=0.1)}
+    def learn(self, x):
+        self.optims["actor"].zero_grad()
+        self.actor(x).sum().backward()
+        self.optims["actor"].step()
+    def to(self, device):
+        self.actor.to(device)
+        return self
+# %%
+agent = Agent()
+agent.learn(torch.ones(2, 3))
+# %%
+agent.to(DEV)
+agent.learn(torch.ones(2, 3, device=DEV))
+out = agent.actor.weight
+""",
+    ),
+}
+
 ALL = [
     Notebook(name, tuple((IMPORTS + cells).split("# %%\n")), adds)
-    for kinds in (TUPLES, DICTS, OPTIMIZERS)
+    for kinds in (TUPLES, DICTS, OPTIMIZERS, ELSEWHERE)
     for name, (adds, cells) in kinds.items()
 ]
 
