@@ -48,6 +48,7 @@ class Context:
         self.work = Workspace(finding)
         self.rerunner = Rerunner(self.work)
         self.costly: list[Fix] = []  # edits whose re-run would lose work
+        self.reached: list[Any] | None = None  # by `results.reachable`
         self.guessed = False  # was a device told by a name alone, since this was last set to False?
 
     @property

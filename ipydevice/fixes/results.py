@@ -132,7 +132,7 @@ def _call_lacks(ctx: Context, site: Site, call: ast.Call, name: str, depth: int)
     function = made.__func__ if type(made) is MethodType else made
     if type(function) is FunctionType and function.__code__.co_flags & _HANDS_OUT:
         return True
-    if str(getattr(function, "__module__", "")).startswith("torch.utils.data"):
+    if type(function) is FunctionType and function.__module__.startswith("torch.utils.data"):
         return True  # random_split(), default_collate(): lists and the like
     called = last_name(call.func)
     if function is not MISSING and (
@@ -233,6 +233,8 @@ def instances(ctx: Context, source: Source, node: ast.AST) -> list[Any]:
 
 def reachable(ctx: Context) -> list[Any]:
     """The objects that the frames on the way, the workspace and their attributes hold."""
+    if ctx.reached is not None:
+        return ctx.reached
     frames: list[FrameType] = []
     for site in _sites(ctx):
         if site.frame is not None and not any(site.frame is frame for frame in frames):
@@ -247,7 +249,8 @@ def reachable(ctx: Context) -> list[Any]:
         inside += [member.value for member in placement.members(live)] if placement.is_module(live) else []
         for held in inside:
             found.setdefault(id(held), held)
-    return list(found.values())
+    ctx.reached = list(found.values())
+    return ctx.reached
 
 
 def _is_named(live: Any, name: str) -> bool:
