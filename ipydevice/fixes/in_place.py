@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from ipydevice import placement
-from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
-from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.operands import VIEWS
-from ipydevice.fixes.phrases import to
 
 
 def written_in_place(site: Site, node: ast.AST) -> bool:
@@ -55,33 +51,3 @@ def changed_in_place(source: Source, text: str, area: ast.AST | None) -> bool:
         if read and written_in_place(Site(source, node), node) and source.segment(node) == text:
             return True
     return False
-
-
-def kept_moved_first(ctx: Context) -> Proposal | None:
-    """``self.mean[k] = self.mean[k].to(x.device)`` above ``self.mean[k].mul_(m).add_(x)``, which writes into it."""
-    stray = ctx.stray
-    if stray is None or stray.member or not isinstance(stray.site.node, ast.expr):
-        return None
-    site, node = stray.site, stray.site.node
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
-        node = node.func.value  # what it gives back is the tensor itself
-    holder = ctx.value(site, node.value) if isinstance(node, (ast.Attribute, ast.Subscript)) else MISSING
-    statement = site.source.statement(node)
-    text = site.source.segment(node)
-    if holder is MISSING or statement is None or not changed_in_place(site.source, text, statement):
-        return None
-    live = ctx.value(site, node)
-    place = Site(site.source, statement, site.frame)
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    if (
-        not ctx.strays_like(live)
-        or placement.is_parameter(live)
-        or not all(ctx.work.available(place, n) for n in names)
-    ):
-        return None
-    device = ctx.device(place, avoid=names)
-    if device is None or placement.is_module(holder):
-        return None
-    draft = ctx.draft(site.source)
-    draft.before(statement, f"{text} = {text}{to(device)}")
-    return Proposal(f"move {text} before it is changed", [draft], note="moves nothing when it is there already")
