@@ -16,7 +16,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose import climb, holders, results, weigh
-from ipydevice.diagnose.evaluate import value
+from ipydevice.diagnose.evaluate import MISSING, value
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.frames import Frame
 from ipydevice.diagnose.meeting import Candidate, anywhere, candidates, fill_by_elimination, library_operands
