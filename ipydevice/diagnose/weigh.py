@@ -259,7 +259,7 @@ def _is_filled_by_moves(candidate: Candidate, tracer: Tracer) -> bool:
 
 
 def _is_moved_afterwards(candidate: Candidate) -> bool:
-    """Whether what is selected is moved next: ``data[perm].to(d)``, or ``x = data[perm]`` and then ``x.to(d)``."""
+    """Whether what is selected is moved next, or selects itself: ``data[perm].to(d)``, ``i = rows[best]; x[i]``."""
     source, node = candidate.source, candidate.node
     names: set[str] = set()
     for outer in source.ancestors(node):
@@ -273,12 +273,13 @@ def _is_moved_afterwards(candidate: Candidate) -> bool:
     for part in ast.walk(scope):  # `(f.to(d) for f in fields)`
         if isinstance(part, (ast.comprehension, ast.For)) and isinstance(part.iter, ast.Name) and part.iter.id in names:
             names |= {inner.id for inner in ast.walk(part.target) if isinstance(inner, ast.Name)}
-    moved = (
-        part.func.value
-        for part in ast.walk(scope)
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _MOVES
-    )
-    return any(isinstance(what, ast.Name) and what.id in names for what in moved)
+    for part in ast.walk(scope):
+        match part:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if name in names and attr in _MOVES:
+                return True
+            case ast.Subscript(slice=ast.Name(id=name)) if name in names:
+                return True  # an index itself, which the host is good for
+    return False
 
 
 def _is_split(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
