@@ -14,6 +14,7 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name
 from ipydevice.fixes.phrases import listed, move_all
+from ipydevice.language import say
 
 
 def host_dataset(ctx: Context) -> Iterator[Proposal]:
@@ -25,10 +26,11 @@ def host_dataset(ctx: Context) -> Iterator[Proposal]:
                 continue
             drafts = {source: draft}
             moved = [name for name in _move_in_loops(ctx, drafts, source, getter) if name]
-            title = "let the data set give host tensors"
+            title = say("let the data set give host tensors")
             if moved:
-                title += f" and move {listed(list(dict.fromkeys(moved)))} in the loop"
-            yield Proposal(title, list(drafts.values()), note="the loop moves them, with pin_memory at no cost")
+                names = listed(list(dict.fromkeys(moved)))
+                title = say("let the data set give host tensors and move {names} in the loop", names=names)
+            yield Proposal(title, list(drafts.values()), note=say("the loop moves them, with pin_memory at no cost"))
             return
 
 
@@ -46,8 +48,8 @@ def unpinned(ctx: Context) -> Iterator[Proposal]:
                 ):
                     draft = ctx.draft(source)
                     draft.replace(keyword.value, "False")
-                    note = "its tensors are on the accelerator already: there is nothing to pin"
-                    yield Proposal("build the loader without pinned memory", [draft], note=note)
+                    note = say("its tensors are on the accelerator already: there is nothing to pin")
+                    yield Proposal(say("build the loader without pinned memory"), [draft], note=note)
                     return
 
 

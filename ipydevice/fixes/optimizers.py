@@ -13,6 +13,7 @@ from ipydevice.fixes.attributes import at_use, owners
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import bound, root
 from ipydevice.fixes.objects import move_object
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes, torch_class
 
 
@@ -46,12 +47,16 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
         draft = ctx.draft(site.source)
         draft.after(statement, code)
         yield Proposal(
-            f"move the state of {name} to its parameters' devices",
+            say("move the state of {name} to its parameters' devices", name=name),
             [draft],
             live=live,
             undo=counted,
-            note="Adam's 'step' stays on the host, where it belongs"
-            + ("; the step() that failed has counted itself already, which is taken back" if counted else ""),
+            note=say(
+                "Adam's 'step' stays on the host, where it belongs; the step() that failed has counted itself already, "
+                "which is taken back"
+                if counted
+                else "Adam's 'step' stays on the host, where it belongs"
+            ),
         )
         return
 
@@ -90,7 +95,7 @@ def _uncounted(ctx: Context, name: str) -> str | None:
     state = "state" if "state" not in ctx.finding.namespace else "state_"
     return (
         f"for {state} in {name}.state.values():\n"
-        f'    {state}["step"].fill_({before:g})  # the step() that failed had counted already'
+        f'    {state}["step"].fill_({before:g})  # {say("the step() that failed had counted already")}'
     )
 
 

@@ -9,6 +9,7 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import parameters
 from ipydevice.fixes.phrases import spoken, to
 from ipydevice.fixes.uses import items_at
+from ipydevice.language import say
 
 
 def kept_on_the_first_card(ctx: Context) -> Iterator[Proposal]:
@@ -32,9 +33,13 @@ def kept_on_the_first_card(ctx: Context) -> Iterator[Proposal]:
         for use in uses:
             draft.suffix(use, to(device))
     yield Proposal(
-        f"move {site.source.segment(uses[0])} to {spoken(device)}, which is another in each replica",
+        say(
+            "move {name} to {device}, which is another in each replica",
+            name=site.source.segment(uses[0]),
+            device=spoken(device),
+        ),
         [draft],
-        note="a copy in each step; a buffer is copied to the cards with the module",
+        note=say("a copy in each step; a buffer is copied to the cards with the module"),
     )
 
 
