@@ -15,6 +15,7 @@ from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name, root
 from ipydevice.fixes.operands import HOST_ROOTS, wanted_on_host
 from ipydevice.fixes.seams import at_the_seam
+from ipydevice.language import say
 from ipydevice.placement.tensors import read
 
 
@@ -36,7 +37,7 @@ def to_numpy(ctx: Context) -> Iterator[Proposal]:
     for other in _others_for_the_host(ctx, stray.site, node):
         _to_host(draft, _past_detach(stray.site.source, other), ctx.value(_at(stray.site, other)))
     name = stray.site.source.segment(stray.site.node)
-    yield Proposal(f"bring {name} to the host there", [draft])
+    yield Proposal(say("bring {name} to the host there", name=name), [draft])
     kept = _kept_on_host(ctx)
     if kept is not None:
         yield kept
@@ -128,7 +129,7 @@ def _kept_on_host(ctx: Context) -> Proposal | None:
             value = call.args[0]
             detached = isinstance(value, ast.Call) and last_name(value.func) == "detach"
             draft.suffix(value, ".cpu()" if detached else ".detach().cpu()")
-            return Proposal("collect host tensors", [draft], note="waits for the accelerator on each step")
+            return Proposal(say("collect host tensors"), [draft], note=say("waits for the accelerator on each step"))
     return None
 
 
@@ -140,7 +141,7 @@ def must_be_cpu(ctx: Context) -> Iterator[Proposal]:
         draft = ctx.draft(lengths.source)
         assert isinstance(lengths.node, ast.expr)
         draft.suffix(lengths.node, ".cpu()")
-        yield Proposal(f"bring {lengths.source.segment(lengths.node)} to the host in this call", [draft])
+        yield Proposal(say("bring {name} to the host in this call", name=lengths.source.segment(lengths.node)), [draft])
     if lengths is None:
         yield from _numbers_in_the_call(ctx)
     if stray is None or stray.member or not isinstance(stray.site.node, ast.expr):
@@ -148,7 +149,7 @@ def must_be_cpu(ctx: Context) -> Iterator[Proposal]:
     if lengths is None:
         draft = ctx.draft(stray.site.source)
         draft.suffix(stray.site.node, ".cpu()")
-        yield Proposal(f"bring {stray.expression} to the host in this call", [draft])
+        yield Proposal(say("bring {name} to the host in this call", name=stray.expression), [draft])
     for step in reversed(ctx.chain):
         made = moves.where_made(ctx, step)
         if made is not None:
@@ -171,7 +172,7 @@ def _numbers_in_the_call(ctx: Context) -> Iterator[Proposal]:
         if len(here) == 1:
             draft = ctx.draft(failed.source)
             draft.suffix(here[0], ".cpu()")
-            yield Proposal(f"bring {failed.source.segment(here[0])} to the host in this call", [draft])
+            yield Proposal(say("bring {name} to the host in this call", name=failed.source.segment(here[0])), [draft])
             return
 
 
@@ -217,5 +218,7 @@ def index_into_host_data(ctx: Context) -> Iterator[Proposal]:
         draft = ctx.draft(source)
         draft.suffix(parent.slice, f".to({name}.device)")
         yield Proposal(
-            f"move {source.segment(parent.slice)} where {name} is", [draft], note=f"{name} is used on the host"
+            say("move {index} where {name} is", index=source.segment(parent.slice), name=name),
+            [draft],
+            note=say("{name} is used on the host", name=name),
         )

@@ -14,6 +14,7 @@ from ipydevice.fixes import classes, sound
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import last_name, parameters
 from ipydevice.fixes.phrases import listed
+from ipydevice.language import Sentence, say
 from ipydevice.placement.kinds import attributes, class_dicts, class_name, is_a
 
 _MOVES = ("to", "cuda", "xpu")
@@ -40,9 +41,13 @@ def _thrown_away(ctx: Context) -> Iterator[Proposal]:
         for node in lost:
             draft.replace_statement(node, f"{_moved_in_vain(node)} = {draft.segment(node.value)}")
         if lost:
-            results = "result" if len(lost) == 1 else "results"
-            said = listed([step.site.source.segment(node.value) for node in lost])
-            yield Proposal(f"keep the {results} of {said}", [draft])
+            calls = listed([step.site.source.segment(node.value) for node in lost])
+            title = (
+                say("keep the result of {call}", call=calls)
+                if len(lost) == 1
+                else say("keep the results of {calls}", calls=calls)
+            )
+            yield Proposal(title, [draft])
             return
 
 
@@ -186,7 +191,11 @@ def _let_it_move_itself(
     else:
         said = ", ".join([*map(source.segment, moved.args), *(source.segment(k) for k in moved.keywords if plain)])
         draft.top_of(function.body, f"if {asked}:\n    return {name}.to({said})")
-    title = f"let {function.name} leave it to what has a .to() of its own, as a {class_name(type(live))} has"
+    title = say(
+        "let {function} leave it to what has a .to() of its own, as a {kind} has",
+        function=function.name,
+        kind=class_name(type(live)),
+    )
     return Proposal(title, [draft])
 
 
@@ -220,16 +229,20 @@ def _another_branch(
         prefix, lead = (f"{module}.", "") if module else ("dataclasses.", "import dataclasses\n\n")
         chosen = f" if {f}.init" if any(not field.init for field in fields) else ""
         parts = f"**{{{f}.name: {moved(f'getattr({name}, {f}.name)')} for {f} in {prefix}fields({name}){chosen}}}"
-        test, value, what = f"{prefix}is_dataclass({name})", f"{prefix}replace({name}, {parts})", "dataclasses"
+        test, value, what = (
+            f"{prefix}is_dataclass({name})",
+            f"{prefix}replace({name}, {parts})",
+            Sentence("dataclasses"),
+        )
     elif is_of(live, tuple) and any("_fields" in space for space in class_dicts(type(live))):
-        lead, what = "", "named tuples"
+        lead, what = "", Sentence("named tuples")
         test = f"isinstance({name}, tuple) and hasattr({name}, {classes.quote(source, '_fields')})"
         value = f"type({name})(*({moved(v)} for {v} in {name}))"
     elif type(live) in (list, tuple):
-        lead, what = "", "lists and tuples"
+        lead, what = "", Sentence("lists and tuples")
         test, value = f"isinstance({name}, (list, tuple))", f"type({name})({moved(v)} for {v} in {name})"
     elif is_of(live, dict):
-        lead, what = "", "dicts"
+        lead, what = "", Sentence("dicts")
         test, value = f"isinstance({name}, dict)", f"{{{k}: {moved(v)} for {k}, {v} in {name}.items()}}"
     else:
         return None
@@ -238,7 +251,7 @@ def _another_branch(
         top = next((up for up in source.ancestors(last) if source.parent(up) is source.tree), function)
         draft.before(top, lead.strip()) if isinstance(top, ast.stmt) else None
     draft.before(last, f"if {test}:\n    return {value}")
-    return Proposal(f"let {function.name} go into {what} as well", [draft])
+    return Proposal(say("let {function} go into {what} as well", function=function.name, what=say(what)), [draft])
 
 
 def _bound_in_parts(function: ast.FunctionDef) -> set[str]:

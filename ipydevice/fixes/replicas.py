@@ -15,6 +15,7 @@ from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import parameters, receiver
 from ipydevice.fixes.phrases import spoken, to
 from ipydevice.fixes.uses import items_at
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 
 
@@ -39,9 +40,9 @@ def methods_of_the_first(ctx: Context) -> Iterator[Proposal]:
         if isinstance(use, ast.Attribute) and use.attr == name and isinstance(use.ctx, ast.Load):
             _by_name(draft, use, type(held) is dict)
     yield Proposal(
-        f"keep the names of the methods in {own}.{name}, so that each replica calls its own",
+        say("keep the names of the methods in {holder}, so that each replica calls its own", holder=f"{own}.{name}"),
         [draft],
-        note="a method that is kept belongs to the module of the first card",
+        note=say("a method that is kept belongs to the module of the first card"),
     )
 
 
@@ -109,9 +110,13 @@ def kept_on_the_first_card(ctx: Context) -> Iterator[Proposal]:
         for use in uses:
             draft.suffix(use, to(device))
     yield Proposal(
-        f"move {site.source.segment(uses[0])} to {spoken(device)}, which is another in each replica",
+        say(
+            "move {name} to {device}, which is another in each replica",
+            name=site.source.segment(uses[0]),
+            device=spoken(device),
+        ),
         [draft],
-        note="a copy in each step; a buffer is copied to the cards with the module",
+        note=say("a copy in each step; a buffer is copied to the cards with the module"),
     )
 
 

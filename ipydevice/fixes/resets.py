@@ -15,6 +15,7 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import fresh
 from ipydevice.fixes.names import last_name, receiver
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 
 _MOVERS = ("to", "cuda", "cpu", "to_device", "move", "move_to", "_apply")
@@ -42,9 +43,11 @@ def put_back(ctx: Context) -> Iterator[Proposal]:
             if _kept_there(ctx, draft, source, method, given, value, name)
         ]
         if any(name in ("", stray.attribute) for name in done):
-            what = "what it sets" if "" in done else f"{receiver(method)}.{stray.attribute}"
-            note = "it gets the device of the value that it replaces"
-            yield Proposal(f"let {method.name}() keep {what} on its device", [draft], note=note)
+            what = say("what it sets") if "" in done else f"{receiver(method)}.{stray.attribute}"
+            note = say("it gets the device of the value that it replaces")
+            yield Proposal(
+                say("let {method}() keep {what} on its device", method=method.name, what=what), [draft], note=note
+            )
             return
 
 
