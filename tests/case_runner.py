@@ -2,7 +2,8 @@
 
     python tests/case_runner.py [folder or file ...] [-k PATTERN] [-v] [--check-cases]
 
-Without folders: tests/cases, tests/cases/blind and the folders in the environment variable IPYDEVICE_CASES (separated as in PATH).
+Without folders: tests/cases, tests/cases/blind and the folders in the environment variable IPYDEVICE_CASES (separated as
+in PATH).
 """
 
 from __future__ import annotations

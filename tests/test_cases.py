@@ -1,9 +1,8 @@
 """The corpus of failing notebooks: each is sound, and what is right in one stays right.
 
 Quick runs take every thirteenth notebook, slow ones all.  Those of ``blind`` were written by somebody who had not read
-the code: what was wrong with them at the first run was a lack of the code, whatever was learnt from it.  IPYDEVICE_CASES names further
-folders of cases; they are run and printed too, without a pin.  IPYDEVICE_REGEN=1 adds to
-the pins what was reached.
+the code.  IPYDEVICE_CASES names further folders of cases; they are run and printed too, without a pin.
+IPYDEVICE_REGEN=1 adds to the pins what was reached.
 """
 
 from __future__ import annotations
