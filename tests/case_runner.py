@@ -2,8 +2,7 @@
 
     python tests/case_runner.py [folder or file ...] [-k PATTERN] [-v] [--check-cases]
 
-Without folders: tests/cases, tests/cases/blind and the folders in the environment variable IPYDEVICE_CASES (separated as
-in PATH).
+Without folders: tests/cases, its folder blind, and those in the environment variable IPYDEVICE_CASES (as in PATH).
 """
 
 from __future__ import annotations
