@@ -192,7 +192,7 @@ def taken_from_elsewhere(ctx: Context) -> Iterator[Proposal]:
     if seam is not None:  # moved as a whole it would be right for one card only
         yield seam
         return
-    if _learns(ctx):
+    if _learns(ctx) and ctx.stray is not None and read(ctx.stray.value, "is_leaf") is True:
         yield from _origins(ctx)
     yield from _one(uses.where_used(ctx))
     for step in ctx.chain[:2]:
