@@ -8,6 +8,7 @@ from itertools import groupby
 
 from ipydevice.diagnosis import Diagnosis, Fix, Rerun, Row
 from ipydevice.language import Sentence, joined, say
+from ipydevice.messages.entries import entry_of
 from ipydevice.show import quantities
 from ipydevice.show.tree import (
     Block,
@@ -69,6 +70,16 @@ def _reasons(d: Diagnosis) -> Iterator[Remark]:
         yield Remark(say("habit"), d.habit)
     yield Remark(say("error"), d.message)
     yield Remark(say("family"), " ".join(part for part in (d.message_id, d.family, d.cause) if part))
+    known = entry_of(d.message_id)
+    if known is not None:
+        yield Remark(
+            say("means"),
+            say(
+                "{meaning}; `ipydevice explain {id}` in a terminal tells all of this message",
+                meaning=known.meaning,
+                id=known.id,
+            ),
+        )
 
 
 def option(number: int, fix: Fix) -> Option:
