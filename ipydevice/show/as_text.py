@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ipydevice.diagnosis import MarkedLine
 from ipydevice.language import Sentence, joined, say
 from ipydevice.show import quantities
 from ipydevice.show.escape import cells, crop, visible, wrap
@@ -32,6 +33,7 @@ from ipydevice.show.tree import (
 
 TABLE_LINES = 40  # of an unfolded table, before "and N more"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_FURTHER, _FURTHER_AT_LEAST = 4, 2  # lines of a call that goes over several
 _LEAST = 24  # columns in which a line of code still says something
 LABELS = 8  # columns of "why", "fix" and the like
 
@@ -126,6 +128,42 @@ def _code(code: Code, page: _Page) -> Iterator[str]:
             line += " " * (piece.column - column) + page.paint(piece.text, piece.role)
             column = piece.column + cells(piece.text)
         yield line
+    yield from _further(code, page, beside)
+
+
+def _further(code: Code, page: _Page, beside: int) -> Iterator[str]:
+    """A line each: its text, and at its right what is where."""
+    shown = _told_first(code.further, _FURTHER if page.terse == 0 else _FURTHER_AT_LEAST)
+    room = page.width - beside
+    devices = [crop(_devices(one), room // 2) for one in shown]
+    texts = [" " * min(one.indent, room // 4) + visible(one.source) for one in shown]
+    widest = max(map(cells, devices), default=0)
+    column = min(max(map(cells, texts), default=0) + 4, room - widest)
+    for one, text, said in zip(shown, texts, devices, strict=True):
+        number = visible(say("line {line}", line=one.line))
+        lead = page.paint(number.rjust(beside - 4), "quiet") + " " * 4 if cells(number) + 4 < beside else " " * beside
+        text = crop(text, column - 2)
+        role = "stray" if any(mark.stray for mark in one.marks) else "mark"
+        line = lead + text + " " * (column - cells(text)) + page.paint(said, role)
+        shapes = visible(" · ".join(filter(None, (quantities.typed_shape(m.dtype, m.shape) for m in one.marks))))
+        if shapes and column + widest + 4 + cells(shapes) <= room:
+            line += " " * (widest - cells(said) + 4) + page.paint(shapes, "quiet")
+        yield line
+
+
+def _devices(one: MarkedLine) -> str:
+    """``cuda:0``, or of several on one line ``x cuda:0 · y cpu``."""
+    several = len(one.marks) > 1
+    return " · ".join(visible(f"{mark.expression} {mark.device}" if several else mark.device) for mark in one.marks)
+
+
+def _told_first(further: Sequence[MarkedLine], most: int) -> list[MarkedLine]:
+    """The lines with strays go first where there is no room for all; in their order."""
+    kept = sorted(further, key=lambda one: not any(mark.stray for mark in one.marks))[:most]
+    if most > 1 and kept and all(any(m.stray for m in one.marks) for one in kept) and len(kept) < len(further):
+        others = [one for one in further if not any(mark.stray for mark in one.marks)]
+        kept = [*kept[: most - 1], *others[:1]]
+    return sorted(kept, key=lambda one: one.line)
 
 
 def _remark(remark: Remark, page: _Page) -> Iterator[str]:

@@ -45,7 +45,7 @@ def _blocks(d: Diagnosis) -> Iterator[Block]:
     aside = (d.op,) if d.placements else (d.op, d.message_id, d.family)
     yield Heading(d.headline or d.message, aside=" · ".join(part for part in aside if part))
     if d.failed.source:
-        yield Code(str(d.failed), d.failed.source, d.marks)
+        yield Code(str(d.failed), d.failed.source, d.marks, d.further)
     if d.explanation or d.confidence != "certain":
         told = d.explanation or say("the message alone does not tell")
         yield Remark(say("why"), say(_HEDGE[d.confidence]) + told)
