@@ -14,6 +14,7 @@ from ipydevice.language import clauses, joined, say
 from ipydevice.messages import Mismatch
 
 MOST_ROWS = 300
+_LONG = 160  # characters of a message
 
 
 def describe(finding: Finding, fixes: list[Fix], rows: list[Row], notes: list[str]) -> Diagnosis:
@@ -101,7 +102,13 @@ def _own_line(mismatch: Mismatch) -> str:
     if lines[0].startswith("Caught ") and mismatch.wrapped_in is not None:
         said = next((line for line in reversed(lines) if re.match(r"[A-Za-z_][\w.]*: ", line)), lines[0])
         return said.partition(": ")[2] or lines[0]
-    return lines[0]
+    return _first_sentence(lines[0])
+
+
+def _first_sentence(line: str) -> str:
+    """Of a text that goes on for a page, as what PyTorch says of an operator that a backend does not have."""
+    first, dot, _ = line.partition(". ")
+    return first if dot and len(line) > _LONG else line
 
 
 def _meant(mismatch: Mismatch) -> str:

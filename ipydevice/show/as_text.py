@@ -46,7 +46,8 @@ class _Page:
     width: int
     color: bool
     code: int = 3  # lines of code of the first fix
-    # 1: notes of the first fix only; 2: one line for each further fix; 3: no notes; 4: further fixes share lines
+    # 1: notes of the first fix only; 2: one line for each further fix; 3: no notes; 4: further fixes share lines,
+    # 5: one line
     terse: int = 0
 
     def paint(self, text: str, role: str) -> str:
@@ -60,7 +61,7 @@ def render(panel: Panel, *, width: int, color: bool) -> str:
     if panel.fold is not None:
         return _fold(panel.fold, page)
     lines = _lines(panel, page)
-    for code, terse in ((2, 1), (1, 2), (1, 3), (1, 4), (0, 4)):
+    for code, terse in ((2, 1), (1, 2), (1, 3), (1, 4), (1, 5), (0, 5)):
         if panel.lines is not None and len(lines) > panel.lines:
             lines = _lines(panel, replace(page, code=code, terse=terse))
     return "\n".join(line.rstrip() for line in lines)
@@ -189,7 +190,7 @@ def _options(options: Options, page: _Page) -> Iterator[str]:
         return
     leading, *further = options.options
     yield from _option(leading, _added(leading.diff, page.code), page, first=True)
-    if page.terse == 4:
+    if page.terse >= 4:
         yield from _packed(further, page)
     else:
         for option in further:
@@ -197,8 +198,13 @@ def _options(options: Options, page: _Page) -> Iterator[str]:
 
 
 def _packed(options: Sequence[Option], page: _Page) -> Iterator[str]:
-    """Titles and commands alone, as many on a line as it takes."""
+    """Titles and commands alone, as many on a line as it takes, or all on one as far as it goes."""
     lead = 2 + LABELS
+    if page.terse == 5 and options:
+        _, tail = _side_by_side(options)
+        text = _titles(options, page.width - lead - cells(tail) - 3)
+        yield " " * lead + text + " " * (page.width - lead - cells(text) - cells(tail)) + page.paint(tail, "quiet")
+        return
     line: list[Option] = []
     for option in (*options, None):
         text, tail = _side_by_side([*line, option] if option else line)
@@ -210,6 +216,17 @@ def _packed(options: Sequence[Option], page: _Page) -> Iterator[str]:
             line = []
         if option:
             line.append(option)
+
+
+def _titles(options: Sequence[Option], room: int) -> str:
+    """As many whole titles as there is room for, and how many there are besides."""
+    for count in range(len(options), 0, -1):
+        rest = len(options) - count
+        text, _ = _side_by_side(options[:count])
+        text += f" · {rest} more" if rest else ""
+        if cells(text) <= room:
+            return text
+    return crop(text, room)
 
 
 def _side_by_side(options: Sequence[Option]) -> tuple[str, str]:
