@@ -46,9 +46,9 @@ class _Page:
     width: int
     color: bool
     code: int = 3  # lines of code of the first fix
-    # 1: notes of the first fix only; 2: one line for each further fix; 3: no notes; 4: further fixes share lines,
-    # 5: one line
+    # 1: notes of the first fix only; 2: one line for each further fix; 3: no notes; 4: further fixes share lines
     terse: int = 0
+    shared: int = 9  # lines that further fixes may share
 
     def paint(self, text: str, role: str) -> str:
         code = _ANSI.get(role) if self.color and text else None
@@ -61,9 +61,10 @@ def render(panel: Panel, *, width: int, color: bool) -> str:
     if panel.fold is not None:
         return _fold(panel.fold, page)
     lines = _lines(panel, page)
-    for code, terse in ((2, 1), (1, 2), (1, 3), (1, 4), (1, 5), (0, 5)):
+    steps = ((2, 1, 9), (1, 2, 9), (1, 3, 9), (1, 4, 9), (1, 4, 3), (1, 4, 2), (1, 4, 1), (0, 4, 1))
+    for code, terse, shared in steps:
         if panel.lines is not None and len(lines) > panel.lines:
-            lines = _lines(panel, replace(page, code=code, terse=terse))
+            lines = _lines(panel, replace(page, code=code, terse=terse, shared=shared))
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -190,7 +191,7 @@ def _options(options: Options, page: _Page) -> Iterator[str]:
         return
     leading, *further = options.options
     yield from _option(leading, _added(leading.diff, page.code), page, first=True)
-    if page.terse >= 4:
+    if page.terse == 4:
         yield from _packed(further, page)
     else:
         for option in further:
@@ -198,24 +199,20 @@ def _options(options: Options, page: _Page) -> Iterator[str]:
 
 
 def _packed(options: Sequence[Option], page: _Page) -> Iterator[str]:
-    """Titles and commands alone, as many on a line as it takes, or all on one as far as it goes."""
-    lead = 2 + LABELS
-    if page.terse == 5 and options:
-        _, tail = _side_by_side(options)
-        text = _titles(options, page.width - lead - cells(tail) - 3)
-        yield " " * lead + text + " " * (page.width - lead - cells(text) - cells(tail)) + page.paint(tail, "quiet")
-        return
-    line: list[Option] = []
-    for option in (*options, None):
-        text, tail = _side_by_side([*line, option] if option else line)
-        if line and (option is None or cells(text) + 3 + cells(tail) > page.width - lead):
-            text, tail = _side_by_side(line)
-            text = crop(text, page.width - lead - cells(tail) - 3)
-            gap = page.width - lead - cells(text) - cells(tail)
-            yield " " * lead + text + " " * gap + page.paint(tail, "quiet")
-            line = []
-        if option:
-            line.append(option)
+    """Titles and commands alone, as many on a line as it takes; the last line that there may be tells of the rest."""
+    room = page.width - 2 - LABELS
+    groups: list[list[Option]] = []
+    for option in options:
+        text, tail = _side_by_side([*groups[-1], option]) if groups else ("", "")
+        if groups and cells(text) + 3 + cells(tail) <= room:
+            groups[-1].append(option)
+        else:
+            groups.append([option])
+    last = groups[page.shared - 1 :]
+    for group in [*groups[: page.shared - 1], *([[option for rest in last for option in rest]] if last else [])]:
+        _, tail = _side_by_side(group)
+        text = _titles(group, room - cells(tail) - 3)
+        yield " " * (2 + LABELS) + text + " " * (room - cells(text) - cells(tail)) + page.paint(tail, "quiet")
 
 
 def _titles(options: Sequence[Option], room: int) -> str:
