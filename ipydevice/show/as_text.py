@@ -220,7 +220,7 @@ def _titles(options: Sequence[Option], room: int) -> str:
     for count in range(len(options), 0, -1):
         rest = len(options) - count
         text, _ = _side_by_side(options[:count])
-        text += f" · {rest} more" if rest else ""
+        text += f" · {say('{count} more', count=rest)}" if rest else ""
         if cells(text) <= room:
             return text
     return crop(text, room)

@@ -76,7 +76,7 @@ def _reasons(d: Diagnosis) -> Iterator[Remark]:
             say("means"),
             say(
                 "{meaning}; `ipydevice explain {id}` in a terminal tells all of this message",
-                meaning=known.meaning,
+                meaning=say(known.meaning),
                 id=known.id,
             ),
         )
