@@ -63,6 +63,16 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkedLine:
+    """A further line of the failing call, with the operands that stand on it."""
+
+    line: int
+    source: str  # without indentation
+    marks: tuple[Mark, ...]
+    indent: int = 0  # columns that it is indented further than the failing line
+
+
+@dataclass(frozen=True, slots=True)
 class Edit:
     """New whole text for one cell or file; refused where the text there is no longer `before`."""
 
@@ -156,6 +166,7 @@ class Diagnosis:
     failed: Place = Place()
     failed_cell_source: str | None = None
     marks: tuple[Mark, ...] = ()
+    further: tuple[MarkedLine, ...] = ()
     culprit: Subject | None = None
     other: Subject | None = None
     origin: Place | None = None

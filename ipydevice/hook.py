@@ -194,7 +194,7 @@ class Hook:
         self.checked = None
 
     def _begin(self, exc: BaseException, history: CellHistory) -> tuple[Started, str | None] | None:
-        """The started post-mortem and its headline, which now stands on the exception."""
+        """The started post-mortem and its headline, which now stands on the exception; None where it says it itself."""
         cell = self.history.running.number if self.history.running else _OUTSIDE
         if not any(name in sys.modules for name in _TELLING) or exc.__dict__.get(_MARK, (None, None))[0] == cell:
             return None
@@ -210,6 +210,8 @@ class Hook:
         if found is None:
             return None
         headline = self._attempt(Sentence("writing the headline"), getattr, found, "headline")
+        if headline is not None and _says_already(exc, headline):
+            headline = None
         if headline is not None and not seen_before:
             self._attempt(Sentence("putting the headline on the error"), BaseException.add_note, exc, headline)
         return found, headline
@@ -301,6 +303,12 @@ def _cut_virtual_frames(exc: BaseException) -> None:
         virtual.trim_traceback(one)
         members = BaseExceptionGroup.exceptions.__get__(one) if issubclass(type(one), BaseExceptionGroup) else ()
         waiting += [one.__cause__, one.__context__, *members]
+
+
+def _says_already(exc: BaseException, headline: str) -> bool:
+    """Where nothing is stray, as without an accelerator, the headline is the message's own first sentence."""
+    given = BaseException.args.__get__(exc)  # type: ignore[attr-defined]  # a class of the user's may have its own
+    return bool(given) and type(given[0]) is str and given[0].startswith(headline)
 
 
 def _own_module(error: BaseException) -> str | None:

@@ -476,3 +476,20 @@ class TestInAKernel:
         (payload,) = [part for part in run.payload if part["source"] == "set_next_input"]
         assert payload["text"].strip() in run.text
         assert "labels" in payload["text"]
+
+
+def test_a_headline_that_the_message_says_itself_is_no_note(shell: Shell) -> None:
+    """Without an accelerator nothing is stray: traceback, note and title would say the same three times."""
+    shell.run("%load_ext ipydevice\nimport torch")
+    run = shell.run("torch.ones(3, device='xpu')")
+    assert run.error is not None
+    assert not getattr(run.error, "__notes__", None)
+    assert run.text.count("Torch not compiled with XPU enabled") <= 3  # traceback's frame, its last line, title
+    assert "✗ Torch not compiled with XPU enabled" in run.text
+
+
+def test_the_title_of_a_message_that_fills_a_page_is_its_first_sentence(shell: Shell) -> None:
+    shell.run("%load_ext ipydevice\nimport torch")
+    run = shell.run("torch.ones(3, device='mps')")
+    title = run.text[run.text.index("✗") :].splitlines()[0]
+    assert title == "✗ Could not run 'aten::empty.memory_format' with arguments from the 'MPS' backend"

@@ -2,12 +2,14 @@
 
 FILE is an executed notebook (its stored errors and its cells are read), a log, or a traceback, as Python,
 IPython, Colab, rich, pytest and torchrun print them; "-" is standard input. Nothing in it is run.
+The id that a panel shows, such as PT001, tells what is known of that message.
 Exit code 0 when a device error was explained, 1 when there is none, 2 for input that cannot be read.
 
 Examples:
   ipydevice explain analysis.ipynb
   torchrun train.py 2>&1 | ipydevice explain -
   ipydevice explain train.log --html > report.html
+  ipydevice explain PT001
   ipydevice explain --list
 """
 
@@ -15,6 +17,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import sys
 from dataclasses import dataclass
 
@@ -24,6 +28,8 @@ from ipydevice.cli import inputs
 from ipydevice.diagnosis import Diagnosis
 from ipydevice.input_error import InputError
 from ipydevice.text_traceback import PastedError
+
+_ID = re.compile(r"[A-Za-z]{2}\d{3,}[a-z]?")  # of a message: PT001, LB017
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ class Explained:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="a notebook, a log or a traceback; - for standard input"
+        "file", nargs="?", metavar="FILE", help="a notebook, a log or a traceback, - for standard input; or an id"
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--html", action="store_true", help="a page for a browser")
@@ -48,7 +54,9 @@ def run(given: argparse.Namespace) -> int:
     if given.list:
         return _print_catalogue(given.json)
     if given.file is None:
-        raise InputError("give a FILE, - for standard input, or --list")
+        raise InputError("give a FILE, - for standard input, an id such as PT001, or --list")
+    if _ID.fullmatch(given.file) and not os.path.exists(given.file):
+        return _print_entry(given.file, given.json)
     text = inputs.read_text(given.file)
     printed, found = explain(text, given.file)
     if given.json:
@@ -105,6 +113,16 @@ def _nothing(name: str, printed: list[PastedError]) -> str:
     memory = any("out of memory" in error.message for error in printed)
     hint = "; `%devices --sort bytes` in a notebook shows what holds the memory" if memory else ""
     return f"no device error in {where}{seen}{hint}"
+
+
+def _print_entry(id_: str, as_json: bool) -> int:
+    from ipydevice.cli import quick_table
+
+    found = quick_table.about(id_)
+    if found is None:
+        raise InputError(f"there is no message {id_!r}, and no such file; ipydevice explain --list has all ids")
+    print(json.dumps(found, indent=1) if as_json else quick_table.about_as_text(found))
+    return 0
 
 
 def _print_catalogue(as_json: bool) -> int:

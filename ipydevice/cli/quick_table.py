@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from itertools import groupby
+from typing import Any
 
 from ipydevice.diagnose.words import HABITS
 from ipydevice.messages import catalogue, entries
@@ -26,24 +27,47 @@ def as_text() -> str:
     return "\n".join(lines)
 
 
+def about(id_: str) -> dict[str, Any] | None:
+    """All that the catalogue knows of one message; None where it has no such id."""
+    entry = entries.entry_of(id_)
+    if entry is None:
+        return None
+    texts = {plain_text(one): one.versions for one in entries.entries() if one.id == entry.id}
+    return {**_data(entry), "texts": [{"text": text, "versions": versions} for text, versions in texts.items()]}
+
+
+def about_as_text(found: dict[str, Any]) -> str:
+    """The same for a person, with … for what differs from case to case."""
+    lines = [f"{found['id']}  {found['family']}"]
+    for said in found["texts"]:
+        versions = f" ({found['library'] or 'PyTorch'} {said['versions']})" if said["versions"] else ""
+        lines += _wrapped("says    ", said["text"] + versions)
+    lines += _wrapped("means   ", found["meaning"])
+    if found["order"] and not found["order"].startswith("none"):
+        lines += _wrapped("order   ", f"the devices are named in this order: {found['order']}")
+    if found["usual_cause"]:
+        lines += _wrapped("mostly  ", found["usual_cause"]) + _wrapped("do      ", found["what_to_do"])
+    return "\n".join(lines)
+
+
 def as_data() -> list[dict[str, str | None]]:
     """The same as JSON takes it, one dictionary for each message."""
-    found = []
-    for entry in catalogue():
-        behind = entries.usual().get(entry.family)
-        found.append(
-            {
-                "id": entry.id,
-                "family": entry.family,
-                "kind": entry.kind,
-                "versions": entry.versions,
-                "library": entry.library,
-                "meaning": entry.meaning,
-                "usual_cause": behind.usual if behind else None,
-                "what_to_do": HABITS[behind.cause] if behind else None,
-            }
-        )
-    return found
+    return [_data(entry) for entry in catalogue()]
+
+
+def _data(entry: Entry) -> dict[str, str | None]:
+    behind = entries.usual().get(entry.family)
+    return {
+        "id": entry.id,
+        "family": entry.family,
+        "kind": entry.kind,
+        "versions": entry.versions,
+        "library": entry.library,
+        "meaning": entry.meaning,
+        "order": entry.order,
+        "usual_cause": behind.usual if behind else None,
+        "what_to_do": HABITS[behind.cause] if behind else None,
+    }
 
 
 def as_markdown() -> str:
@@ -58,12 +82,16 @@ def as_markdown() -> str:
 def _message(behind: Usual) -> str:
     """The message that stands for a family, with … for what differs from case to case."""
     (entry,) = (entry for entry in catalogue() if entry.id == behind.quick)
-    text = _MARKS.sub(_plain, entry.template)
-    return f"`{text.partition(' (when checking')[0].rstrip('.!')}`"
+    return f"`{plain_text(entry).partition(' (when checking')[0].rstrip('.!')}`"
+
+
+def plain_text(entry: Entry) -> str:
+    """The text as it is raised, with … for what differs from case to case."""
+    return _MARKS.sub(_plain, entry.template)
 
 
 def _plain(mark: re.Match[str]) -> str:
-    return mark["first"] or mark["maybe"] or ("…" if mark.group().startswith("{") else "")
+    return mark["first"] or _MARKS.sub(_plain, mark["maybe"] or "") or ("…" if mark.group().startswith("{") else "")
 
 
 def _place(entry: Entry) -> int:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from itertools import takewhile
 
 from ipydevice import placement
-from ipydevice.diagnose.finding import Finding, Operand, Site, Stray
-from ipydevice.diagnose.source import Source
+from ipydevice.diagnose import marked
+from ipydevice.diagnose.finding import Finding, Site, Stray
 from ipydevice.diagnose.words import EXPLANATIONS, HABITS, VARIANTS
-from ipydevice.diagnosis import Diagnosis, Fix, Mark, Place, Row, Subject
+from ipydevice.diagnosis import Diagnosis, Fix, Place, Row, Subject
 from ipydevice.language import clauses, joined, say
 from ipydevice.messages import Mismatch
 
 MOST_ROWS = 300
+_LONG = 160  # characters of a message
 
 
 def describe(finding: Finding, fixes: list[Fix], rows: list[Row], notes: list[str]) -> Diagnosis:
@@ -34,7 +34,8 @@ def describe(finding: Finding, fixes: list[Fix], rows: list[Row], notes: list[st
         op=mismatch.op,
         failed=failed,
         failed_cell_source=cell.raw if cell is not None else None,
-        marks=_marks(finding),
+        marks=marked.marks(finding),
+        further=marked.further(finding),
         culprit=culprit,
         other=other,
         origin=place(origin_site) if origin_site is not None else None,
@@ -101,7 +102,13 @@ def _own_line(mismatch: Mismatch) -> str:
     if lines[0].startswith("Caught ") and mismatch.wrapped_in is not None:
         said = next((line for line in reversed(lines) if re.match(r"[A-Za-z_][\w.]*: ", line)), lines[0])
         return said.partition(": ")[2] or lines[0]
-    return lines[0]
+    return _first_sentence(lines[0])
+
+
+def _first_sentence(line: str) -> str:
+    """Of a text that goes on for a page, as what PyTorch says of an operator that a backend does not have."""
+    first, dot, _ = line.partition(". ")
+    return first if dot and len(line) > _LONG else line
 
 
 def _meant(mismatch: Mismatch) -> str:
@@ -197,60 +204,6 @@ def _other(finding: Finding) -> Subject | None:
         shape=placement.shape_of(other.value) if is_tensor else None,
         dtype=placement.dtype_of(other.value) if is_tensor else None,
         place=place(other.site) if other.site is not None else Place(),
-    )
-
-
-def _marks(finding: Finding) -> tuple[Mark, ...]:
-    """The operands that stand on the failing line, by columns of that line without its indentation."""
-    source = finding.failed.source
-    line = getattr(finding.failed.node, "lineno", None)
-    if line is None or not 0 < line <= len(source.lines):
-        return ()
-    indent = len(source.lines[line - 1]) - len(source.lines[line - 1].lstrip())
-    found: dict[tuple[int, int], Mark] = {}
-    for operand in finding.operands:
-        site = operand.site
-        node = site.node if site is not None else None
-        if site is None or site.source is not source or not isinstance(node, ast.expr) or operand.device is None:
-            continue
-        if node.lineno != line or node.end_lineno != line:
-            continue
-        start = _column(source, line, node.col_offset) - indent
-        end = _column(source, line, node.end_col_offset or 0) - indent
-        shift = _shift(source.line_text(line), source.lines[line - 1].strip(), start, end)
-        if shift is None:
-            continue
-        start, end = start + shift, end + shift
-        mark = _mark(operand, start, end, finding)
-        if (start, end) not in found or mark.stray:
-            found[start, end] = mark
-    return tuple(sorted(found.values(), key=lambda mark: mark.start))
-
-
-def _shift(written: str, compiled: str, start: int, end: int) -> int | None:
-    """How much further an operand stands in the line as written: ``f(x)`` is the end of ``%timeit -n1 f(x)``."""
-    if written[:end] == compiled[:end]:
-        return 0
-    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(written[::-1], compiled[::-1], strict=False)))
-    return len(written) - len(compiled) if start >= len(compiled) - alike else None
-
-
-def _column(source: Source, line: int, offset: int) -> int:
-    return source.column(line, offset)
-
-
-def _mark(operand: Operand, start: int, end: int, finding: Finding) -> Mark:
-    is_tensor = operand.known and placement.is_tensor(operand.value)
-    stray = finding.stray
-    same_device = stray is not None and operand.device == stray.device
-    return Mark(
-        start=start,
-        end=end,
-        device=operand.device or "?",
-        expression=operand.expression,
-        shape=placement.shape_of(operand.value) if is_tensor else None,
-        dtype=placement.dtype_of(operand.value) if is_tensor else None,
-        stray=same_device,
     )
 
 

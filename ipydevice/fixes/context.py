@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -243,12 +244,21 @@ class Context:
 
 
 def diff(edit: Edit) -> str:
-    """The edit as a unified diff."""
+    """The edit as a unified diff, as git writes it; a file that is not below the working directory goes by its path."""
     name = edit.file or f"In [{edit.cell}]"
-    lines = difflib.unified_diff(
-        edit.before.splitlines(keepends=True), edit.after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
-    )
+    below = _below_here(name)
+    old, new = (name, name) if below is None else (f"a/{below}", f"b/{below}")
+    lines = difflib.unified_diff(edit.before.splitlines(keepends=True), edit.after.splitlines(keepends=True), old, new)
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+
+
+def _below_here(name: str) -> str | None:
+    """The path from the working directory; None where it leads out of it."""
+    try:
+        path = os.path.relpath(os.path.realpath(name), os.path.realpath(os.curdir))
+    except (OSError, ValueError):  # the folder is gone; another drive of Windows
+        return None if os.path.isabs(name) else name
+    return None if path.startswith(os.pardir) else path.replace(os.sep, "/")
 
 
 def _sentences(*parts: str) -> str:

@@ -124,7 +124,7 @@ def examine(
                 if sharer is None:
                     first[identity], held[identity] = found.name, held_there
                 note = "" if sharer is None else say("shares storage with {name}", name=sharer)
-                if found.facts.memory is None or found.facts.shape is None:
+                if found.facts.memory is None or found.facts.shape is None or not placement.is_plain(found.value):
                     note = note or notes.of_tensor(found.value)
                 row = row_of_one(found, said, note)
                 if unfiltered or wanted.takes(row):

@@ -84,6 +84,12 @@ def catalogue() -> tuple[Entry, ...]:
 
 
 @cache
+def entry_of(id_: str) -> Entry | None:
+    """The first entry of this id, in capitals or not."""
+    return next((entry for entry in entries() if entry.id.lower() == id_.lower()), None)
+
+
+@cache
 def entries() -> tuple[Entry, ...]:
     """Every template; those that say the same thing in other words share an id."""
     raw = pkgutil.get_data("ipydevice.messages", "catalogue.tsv")

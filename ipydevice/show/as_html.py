@@ -97,7 +97,8 @@ def _code(code: Code) -> str:
             column = piece.column + cells(piece.text)
         # The underline says nothing to a screen reader; the devices in the next line do.
         lines.append(f'<span aria-hidden="true">{line}</span>' if index == 1 else line)
-    return f'<div class="ipd-code"><small>{_text(code.label)}</small><pre>{chr(10).join(lines)}</pre></div>'
+    below = "".join(_code(Code(say("line {line}", line=one.line), one.source, one.marks)) for one in code.further)
+    return f'<div class="ipd-code"><small>{_text(code.label)}</small><pre>{chr(10).join(lines)}</pre></div>{below}'
 
 
 def _remark(remark: Remark) -> str:

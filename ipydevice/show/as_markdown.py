@@ -39,7 +39,7 @@ def _of_diagnosis(d: Diagnosis) -> Iterator[str]:
     yield _fenced("\n".join(wrap(without_folders(visible(d.message)), WIDTH)))
     if d.failed.source:
         yield f"**{_escaped(str(d.failed))}**"
-        yield _lines(Code("", d.failed.source, d.marks))
+        yield _lines(Code("", d.failed.source, d.marks, d.further))
     if d.origin is not None and d.origin.source and _line(d.origin) != _line(d.failed):
         yield say("{place}, where it comes from", place=f"**{_escaped(str(d.origin))}**")
         yield _lines(Code("", d.origin.source))
@@ -95,6 +95,14 @@ def _at_home(block: Block) -> Block:
             label=without_folders(block.label),
             source=without_folders(block.source),
             marks=tuple(_moved(mark, block.source) for mark in block.marks),
+            further=tuple(
+                replace(
+                    one,
+                    source=without_folders(one.source),
+                    marks=tuple(_moved(mark, one.source) for mark in one.marks),
+                )
+                for one in block.further
+            ),
         )
     if isinstance(block, Table):
         rows = (replace(e, name=without_folders(e.name), remark=without_folders(e.remark)) for e in block.entries)

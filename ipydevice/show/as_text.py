@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ipydevice.diagnosis import MarkedLine
 from ipydevice.language import Sentence, joined, say
 from ipydevice.show import quantities
 from ipydevice.show.escape import cells, crop, visible, wrap
@@ -32,6 +33,7 @@ from ipydevice.show.tree import (
 
 TABLE_LINES = 40  # of an unfolded table, before "and N more"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_FURTHER, _FURTHER_AT_LEAST = 4, 2  # lines of a call that goes over several
 _LEAST = 24  # columns in which a line of code still says something
 LABELS = 8  # columns of "why", "fix" and the like
 
@@ -46,6 +48,7 @@ class _Page:
     code: int = 3  # lines of code of the first fix
     # 1: notes of the first fix only; 2: one line for each further fix; 3: no notes; 4: further fixes share lines
     terse: int = 0
+    shared: int = 9  # lines that further fixes may share
 
     def paint(self, text: str, role: str) -> str:
         code = _ANSI.get(role) if self.color and text else None
@@ -58,9 +61,10 @@ def render(panel: Panel, *, width: int, color: bool) -> str:
     if panel.fold is not None:
         return _fold(panel.fold, page)
     lines = _lines(panel, page)
-    for code, terse in ((2, 1), (1, 2), (1, 3), (1, 4), (0, 4)):
+    steps = ((2, 1, 9), (1, 2, 9), (1, 3, 9), (1, 4, 9), (1, 4, 3), (1, 4, 2), (1, 4, 1), (0, 4, 1))
+    for code, terse, shared in steps:
         if panel.lines is not None and len(lines) > panel.lines:
-            lines = _lines(panel, replace(page, code=code, terse=terse))
+            lines = _lines(panel, replace(page, code=code, terse=terse, shared=shared))
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -126,6 +130,42 @@ def _code(code: Code, page: _Page) -> Iterator[str]:
             line += " " * (piece.column - column) + page.paint(piece.text, piece.role)
             column = piece.column + cells(piece.text)
         yield line
+    yield from _further(code, page, beside)
+
+
+def _further(code: Code, page: _Page, beside: int) -> Iterator[str]:
+    """A line each: its text, and at its right what is where."""
+    shown = _told_first(code.further, _FURTHER if page.terse == 0 else _FURTHER_AT_LEAST)
+    room = page.width - beside
+    devices = [crop(_devices(one), room // 2) for one in shown]
+    texts = [" " * min(one.indent, room // 4) + visible(one.source) for one in shown]
+    widest = max(map(cells, devices), default=0)
+    column = min(max(map(cells, texts), default=0) + 4, room - widest)
+    for one, text, said in zip(shown, texts, devices, strict=True):
+        number = visible(say("line {line}", line=one.line))
+        lead = page.paint(number.rjust(beside - 4), "quiet") + " " * 4 if cells(number) + 4 < beside else " " * beside
+        text = crop(text, column - 2)
+        role = "stray" if any(mark.stray for mark in one.marks) else "mark"
+        line = lead + text + " " * (column - cells(text)) + page.paint(said, role)
+        shapes = visible(" · ".join(filter(None, (quantities.typed_shape(m.dtype, m.shape) for m in one.marks))))
+        if shapes and column + widest + 4 + cells(shapes) <= room:
+            line += " " * (widest - cells(said) + 4) + page.paint(shapes, "quiet")
+        yield line
+
+
+def _devices(one: MarkedLine) -> str:
+    """``cuda:0``, or of several on one line ``x cuda:0 · y cpu``."""
+    several = len(one.marks) > 1
+    return " · ".join(visible(f"{mark.expression} {mark.device}" if several else mark.device) for mark in one.marks)
+
+
+def _told_first(further: Sequence[MarkedLine], most: int) -> list[MarkedLine]:
+    """The lines with strays go first where there is no room for all; in their order."""
+    kept = sorted(further, key=lambda one: not any(mark.stray for mark in one.marks))[:most]
+    if most > 1 and kept and all(any(m.stray for m in one.marks) for one in kept) and len(kept) < len(further):
+        others = [one for one in further if not any(mark.stray for mark in one.marks)]
+        kept = [*kept[: most - 1], *others[:1]]
+    return sorted(kept, key=lambda one: one.line)
 
 
 def _remark(remark: Remark, page: _Page) -> Iterator[str]:
@@ -159,19 +199,31 @@ def _options(options: Options, page: _Page) -> Iterator[str]:
 
 
 def _packed(options: Sequence[Option], page: _Page) -> Iterator[str]:
-    """Titles and commands alone, as many on a line as it takes."""
-    lead = 2 + LABELS
-    line: list[Option] = []
-    for option in (*options, None):
-        text, tail = _side_by_side([*line, option] if option else line)
-        if line and (option is None or cells(text) + 3 + cells(tail) > page.width - lead):
-            text, tail = _side_by_side(line)
-            text = crop(text, page.width - lead - cells(tail) - 3)
-            gap = page.width - lead - cells(text) - cells(tail)
-            yield " " * lead + text + " " * gap + page.paint(tail, "quiet")
-            line = []
-        if option:
-            line.append(option)
+    """Titles and commands alone, as many on a line as it takes; the last line that there may be tells of the rest."""
+    room = page.width - 2 - LABELS
+    groups: list[list[Option]] = []
+    for option in options:
+        text, tail = _side_by_side([*groups[-1], option]) if groups else ("", "")
+        if groups and cells(text) + 3 + cells(tail) <= room:
+            groups[-1].append(option)
+        else:
+            groups.append([option])
+    last = groups[page.shared - 1 :]
+    for group in [*groups[: page.shared - 1], *([[option for rest in last for option in rest]] if last else [])]:
+        _, tail = _side_by_side(group)
+        text = _titles(group, room - cells(tail) - 3)
+        yield " " * (2 + LABELS) + text + " " * (room - cells(text) - cells(tail)) + page.paint(tail, "quiet")
+
+
+def _titles(options: Sequence[Option], room: int) -> str:
+    """As many whole titles as there is room for, and how many there are besides."""
+    for count in range(len(options), 0, -1):
+        rest = len(options) - count
+        text, _ = _side_by_side(options[:count])
+        text += f" · {say('{count} more', count=rest)}" if rest else ""
+        if cells(text) <= room:
+            return text
+    return crop(text, room)
 
 
 def _side_by_side(options: Sequence[Option]) -> tuple[str, str]:

@@ -126,7 +126,8 @@ def _finding(finding: CheckFinding, number: int, marks: tuple[Mark, ...] | None,
     times = f"×{finding.count:,}" if finding.count > 1 else ""
     yield Heading(diagnosis.headline or diagnosis.message, aside=times)
     if diagnosis.failed.source and marks is not None:
-        yield Code(str(diagnosis.failed), diagnosis.failed.source, marks)
+        further = diagnosis.further if marks == diagnosis.marks else ()
+        yield Code(str(diagnosis.failed), diagnosis.failed.source, marks, further)
     others = [place for place in finding.places if (place.cell, place.file, place.line) != finding.line]
     if others:
         places = say("; ").join(map(str, others[:PLACES_EACH]))

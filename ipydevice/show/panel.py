@@ -8,6 +8,7 @@ from itertools import groupby
 
 from ipydevice.diagnosis import Diagnosis, Fix, Rerun, Row
 from ipydevice.language import Sentence, joined, say
+from ipydevice.messages.entries import entry_of
 from ipydevice.show import quantities
 from ipydevice.show.tree import (
     Block,
@@ -44,7 +45,7 @@ def _blocks(d: Diagnosis) -> Iterator[Block]:
     aside = (d.op,) if d.placements else (d.op, d.message_id, d.family)
     yield Heading(d.headline or d.message, aside=" · ".join(part for part in aside if part))
     if d.failed.source:
-        yield Code(str(d.failed), d.failed.source, d.marks)
+        yield Code(str(d.failed), d.failed.source, d.marks, d.further)
     if d.explanation or d.confidence != "certain":
         told = d.explanation or say("the message alone does not tell")
         yield Remark(say("why"), say(_HEDGE[d.confidence]) + told)
@@ -69,6 +70,16 @@ def _reasons(d: Diagnosis) -> Iterator[Remark]:
         yield Remark(say("habit"), d.habit)
     yield Remark(say("error"), d.message)
     yield Remark(say("family"), " ".join(part for part in (d.message_id, d.family, d.cause) if part))
+    known = entry_of(d.message_id)
+    if known is not None:
+        yield Remark(
+            say("means"),
+            say(
+                "{meaning}; `ipydevice explain {id}` in a terminal tells all of this message",
+                meaning=say(known.meaning),
+                id=known.id,
+            ),
+        )
 
 
 def option(number: int, fix: Fix) -> Option:

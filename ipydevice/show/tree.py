@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, overload
 
-from ipydevice.diagnosis import Mark
+from ipydevice.diagnosis import Mark, MarkedLine
 
 Tone = Literal["error", "plain"]
 
@@ -26,11 +26,12 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A line of the user's with its operands marked."""
+    """A line of the user's with its operands marked, and further lines of the same call that hold some."""
 
     label: str  # "In [7], line 5"
     source: str
     marks: tuple[Mark, ...] = ()
+    further: tuple[MarkedLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

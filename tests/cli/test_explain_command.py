@@ -95,6 +95,46 @@ def test_catalogue_as_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows["PT090"]["what_to_do"]
 
 
+@pytest.mark.parametrize("given", ["PT001", "pt001"])
+def test_one_message(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", given]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("PT001 common_check says Expected all tensors to be on the same device, but got … is on …")
+    assert "(PyTorch 2.8 and later) means an op checked its arguments" in out
+    assert "do Move the whole batch in one place" in out
+
+
+def test_every_message_by_its_id(capsys: pytest.CaptureFixture[str]) -> None:
+    from ipydevice.messages import catalogue
+
+    for entry in catalogue():
+        assert main(["explain", entry.id]) == 0
+        out = capsys.readouterr().out
+        assert out.startswith(f"{entry.id}  {entry.family}\n")
+        assert entry.meaning in " ".join(out.split())
+        assert all(len(line) <= 100 for line in out.splitlines())
+        assert main(["explain", entry.id, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["id"] == entry.id
+        assert found["texts"]
+        assert not any("{" in said["text"] and "}" in said["text"] for said in found["texts"]), found["texts"]
+
+
+def test_a_message_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "PT999"]) == 2
+    said = capsys.readouterr().err
+    assert "there is no message 'PT999', and no such file; ipydevice explain --list has all ids" in said
+
+
+def test_a_file_of_such_a_name_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "PT001").write_text("nothing here")
+    monkeypatch.chdir(tmp_path)
+    assert main(["explain", "PT001"]) == 1
+    assert "no device error in PT001" in capsys.readouterr().err
+
+
 def test_no_device_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.log"
     file.write_text(

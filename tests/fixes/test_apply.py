@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ipydevice import fixes
 from ipydevice.diagnosis import Edit, Fix, Rerun
+from ipydevice.fixes.context import diff
 
 CELLS: list[dict[str, Any]] = [
     {"cell": 1, "cell_id": "a", "source": "x = 1"},
@@ -74,3 +76,15 @@ def test_a_changed_cell_is_not_touched() -> None:
 def test_a_missing_cell_is_said() -> None:
     with pytest.raises(ValueError, match=r"fix for In \[1\] not applied: no cell"):
         fixes.apply(CELLS[1:], fix())
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_patch_names_its_file_as_git_does(inside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "project"
+    (here / "pkg").mkdir(parents=True)
+    monkeypatch.chdir(here)
+    file = (here / "pkg" if inside else tmp_path) / "model.py"
+    file.write_text("a\n")
+    text = diff(Edit("a\n", "b\n", file=str(file)))
+    old, new = text.splitlines()[:2]
+    assert (old, new) == (("--- a/pkg/model.py", "+++ b/pkg/model.py") if inside else (f"--- {file}", f"+++ {file}"))

@@ -92,6 +92,12 @@ class Tensors(Mapping):  # type: ignore[type-arg]
     __iter__ = __len__ = __getitem__  # type: ignore[assignment]
 
 
+class Image(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("asked")
+
+
 class Pair(collections.namedtuple("Pair", "a b")):
     __slots__ = ()
 
@@ -110,6 +116,7 @@ KINDS: dict[str, tuple[Callable[[], Any], tuple[str, str, int | None, str]]] = {
     "quantized": (lambda: torch.quantize_per_tensor(torch.ones(3), 1.0, 0, torch.qint8), ("tensor", "cpu", 3, "")),
     "meta": (lambda: torch.ones(3, device="meta"), ("tensor", "meta", 0, "")),
     "fake": (fake, ("tensor", "cuda:1", 0, "FakeTensor")),
+    "of a class of the user's": (lambda: torch.ones(3).as_subclass(Image), ("tensor", "cpu", 12, "Image")),
     "parameter": (lambda: nn.Parameter(torch.ones(3)), ("parameter", "cpu", 12, "")),
     "module": (lambda: nn.Linear(2, 2), ("module", "cpu", 24, "2 tensors")),
     "script": (lambda: torch.jit.script(nn.Linear(2, 2)), ("module", "cpu", 24, "2 tensors, ScriptModule")),

@@ -12,7 +12,7 @@ from views import WORKSPACE
 from wcwidth import wcswidth
 
 from ipydevice import show
-from ipydevice.diagnosis import Diagnosis, Edit, Fix, Inventory, Mark, Place, Rerun, Row
+from ipydevice.diagnosis import Diagnosis, Edit, Fix, Inventory, Mark, MarkedLine, Place, Rerun, Row
 from ipydevice.show import as_widget, front_end
 
 PIECES = [
@@ -29,9 +29,18 @@ def text(dice: random.Random) -> str:
 
 def diagnosis(dice: random.Random) -> Diagnosis:
     source = text(dice) * dice.randint(1, 8)
-    marks = tuple(
-        Mark(dice.randint(-2, 90), dice.randint(-2, 90), text(dice), text(dice), (1,) * dice.randint(0, 9), text(dice))
-        for _ in range(dice.randint(0, 5))
+
+    def some_marks() -> tuple[Mark, ...]:
+        ends = [(dice.randint(-2, 90), dice.randint(-2, 90)) for _ in range(dice.randint(0, 5))]
+        return tuple(
+            Mark(start, end, text(dice), text(dice), (1,) * dice.randint(0, 9), text(dice), dice.random() < 0.3)
+            for start, end in ends
+        )
+
+    marks = some_marks()
+    further = tuple(
+        MarkedLine(dice.randint(1, 2000), text(dice) * dice.randint(1, 8), some_marks(), dice.randint(0, 90))
+        for _ in range(dice.randint(0, 7))
     )
     place = Place(dice.choice([None, 1]), text(dice), text(dice), dice.choice([None, 3]), source)
     fixes = tuple(
@@ -59,6 +68,7 @@ def diagnosis(dice: random.Random) -> Diagnosis:
         failed=place,
         failed_cell_source=source,
         marks=marks,
+        further=further,
         origin=place,
         confidence=dice.choice(["certain", "likely", "guess"]),
         evidence=(text(dice),),

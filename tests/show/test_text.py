@@ -112,6 +112,23 @@ def test_marks_stand_under_wide_characters():
     assert underline.count("─") == 8
 
 
+@pytest.mark.parametrize("count", [2, 3, 6, 9])
+def test_the_code_of_the_first_fix_stays_however_many_there_are(count):
+    further = tuple(dataclasses.replace(STANDARD.fixes[1], title=f"move it in the way {n}") for n in range(count))
+    crowded = dataclasses.replace(
+        STANDARD,
+        fixes=(STANDARD.fixes[0], *further),
+        marks=tuple(Mark(at, at + 1, f"cuda:{at}", "x", (3,), "float32") for at in range(0, 6, 2)),
+    )
+    lines = show.text(crowded).splitlines()
+    assert len(lines) <= 12
+    assert "             + labels = labels.to(device)" in lines
+    (rest,) = [line for line in lines if "2  move it in the way 0" in line]
+    assert rest.endswith(f"%devicefix 2 or {' or '.join(str(n) for n in range(3, count + 2))}")
+    shown = rest.count("move it in the way")
+    assert (f" · {count - shown} more " in rest) == (shown < count)
+
+
 def test_labels_that_would_collide_take_two_lines():
     marks = (Mark(0, 1, "cuda:0", "x"), Mark(4, 5, "cpu", "y"))
     lines = ["".join(" " * 0 + p.text for p in line) for line in lay_out("x + y", marks)]

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from ipydevice.diagnosis import DeviceMemory, Diagnosis, Edit, Fix, Inventory, Layers, Mark, Place, Rerun, Row
+from dataclasses import replace
+
+from ipydevice.diagnosis import (
+    DeviceMemory,
+    Diagnosis,
+    Edit,
+    Fix,
+    Inventory,
+    Layers,
+    Mark,
+    MarkedLine,
+    Place,
+    Rerun,
+    Row,
+)
 
 LOOP = """\
 for images, labels in loader:
@@ -58,6 +72,20 @@ STANDARD = Diagnosis(
         Row("input", "tensor", "cuda:0", "torch/nn/functional.py cross_entropy()", False, (32, 10), "float32", 1280),
     ),
 )
+
+SEVERAL_LINES = replace(
+    STANDARD,
+    failed=Place(7, "c7", line=4, source="loss = F.cross_entropy("),
+    marks=(),
+    further=(
+        MarkedLine(5, "logits, labels,", (
+            Mark(0, 6, "cuda:0", "logits", (32, 10), "float32"),
+            Mark(8, 14, "cpu", "labels", (32,), "int64", stray=True),
+        ), 4),
+        MarkedLine(6, "weight=class_weights,", (Mark(7, 20, "cuda:0", "class_weights", (10,), "float32"),), 4),
+        MarkedLine(7, "label_smoothing=smoothing,", (Mark(16, 25, "cpu", "smoothing", (), "float32", stray=True),), 4),
+    ),
+)  # fmt: skip
 
 UNSURE = Diagnosis(
     message="Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!",
@@ -183,6 +211,7 @@ LONG = Inventory(
 
 VIEWS = {
     "standard": STANDARD,
+    "several_lines": SEVERAL_LINES,
     "unsure": UNSURE,
     "without_culprit": WITHOUT_CULPRIT,
     "wide": WIDE,

@@ -66,16 +66,17 @@ function deviceTable(rows, left, colours = {}) {
     build();
   }
 
-  const matches = (row, words) =>
-    words.every((word) => [NAME, KIND, DEVICE, DTYPE, REMARK].some((c) => row[c].toLowerCase().includes(word)));
+  let texts; // of each row what can be searched; made at the first search, for 100,000 rows may be here
+  const matches = (i, words) => words.every((word) => texts[i].includes(word));
 
   function build() {
     const words = filter.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
     const real = (i) => !rows[i][HEADER] || rows[i][DEVICE];
+    if (words.length) texts ??= rows.map((row) => [NAME, KIND, DEVICE, DTYPE, REMARK].map((c) => row[c]).join('\n').toLowerCase());
     let hits = 0;
     seen = [];
     if (order) {
-      for (let i = 0; i < rows.length; i++) if (real(i) && matches(rows[i], words)) seen.push(i);
+      for (let i = 0; i < rows.length; i++) if (real(i) && matches(i, words)) seen.push(i);
       hits = seen.length;
       const { column, up } = order;
       const key = (i) => rows[i][column] ?? -1;
@@ -84,7 +85,7 @@ function deviceTable(rows, left, colours = {}) {
       const above = [];
       for (let i = 0; i < rows.length; i++) {
         while (above.length && rows[above.at(-1).i][LEVEL] >= rows[i][LEVEL]) above.pop();
-        const hit = real(i) && matches(rows[i], words);
+        const hit = real(i) && matches(i, words);
         if (hit) {
           for (const outer of above) if (!outer.in) { seen.push(outer.i); outer.in = true; }
           seen.push(i);
