@@ -38,6 +38,7 @@ from ipydevice.fixes import (
     siblings,
     states,
     uses,
+    written_back,
 )
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import root
@@ -249,7 +250,13 @@ def anything(ctx: Context) -> Iterator[Proposal]:
 
 
 # Told by facts alone, before what the cause suggests.
-WHATEVER: tuple[Repairs, ...] = (movers.helpers, siblings.forgotten_part, resets.put_back, late.late)
+WHATEVER: tuple[Repairs, ...] = (
+    movers.helpers,
+    written_back.written_back,
+    siblings.forgotten_part,
+    resets.put_back,
+    late.late,
+)
 
 BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "input_not_moved": (defaults.said_in_the_call, left_behind, batches.whole_batch),

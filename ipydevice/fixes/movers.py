@@ -67,7 +67,7 @@ def is_move(node: ast.AST | None) -> bool:
 
 def _unknown_kind(ctx: Context) -> Iterator[Proposal]:
     """A recursive helper that hands an object back as it is, or takes one apart that moves itself."""
-    for source, function in _functions_on_the_way(ctx):
+    for source, function in functions_on_the_way(ctx):
         name = next((p for p in parameters(function) if p not in ("self", "cls")), None)
         again, moved = _recursion(function, name), _returned_move(function, name)
         if name is None or again is None or moved is None:
@@ -167,27 +167,22 @@ def _is_kind(live: Any, kind: type) -> bool:
     return kind.__module__ == "collections.abc" and is_of(live, dict, list, tuple) and isinstance(live, kind)
 
 
-def _functions_on_the_way(ctx: Context) -> Iterator[tuple[Source, ast.FunctionDef]]:
+def functions_on_the_way(ctx: Context) -> Iterator[tuple[Source, ast.FunctionDef]]:
     seen: set[int] = set()
     for site in (ctx.finding.failed, *(step.site for step in (*ctx.chain, *ctx.finding.owner_chain))):
         function = site.source.function(site.node)
         if isinstance(function, ast.FunctionDef) and id(function) not in seen:
             seen.add(id(function))
             yield site.source, function
-        for call in ast.walk(site.node):  # called on the way
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-                for source, called in _defined(ctx, call.func.id):
-                    if id(called) not in seen:
-                        seen.add(id(called))
-                        yield source, called
-
-
-def _defined(ctx: Context, name: str) -> Iterator[tuple[Source, ast.FunctionDef]]:
-    for source in classes.sources(ctx):
-        for node in source.tree.body:
-            if isinstance(node, ast.FunctionDef) and node.name == name:
-                yield source, node
-                return
+        statement = site.source.statement(site.node)
+        simple = statement if statement is not None and not hasattr(statement, "body") else site.node
+        for call in ast.walk(simple):  # called on the way
+            for source, called in (
+                classes.functions_named(ctx, last_name(call.func)) if isinstance(call, ast.Call) else ()
+            ):
+                if isinstance(called, ast.FunctionDef) and id(called) not in seen:
+                    seen.add(id(called))
+                    yield source, called
 
 
 def _recursion(function: ast.FunctionDef, name: str | None) -> ast.Call | None:
