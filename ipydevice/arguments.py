@@ -8,6 +8,8 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import parse_argstring
 
+from ipydevice.language import say
+
 
 def parsed(magic: Any, line: str, name: str) -> Namespace:
     """The arguments of a magic's line.
@@ -25,5 +27,13 @@ def parsed(magic: Any, line: str, name: str) -> Namespace:
     except UsageError as error:
         usage = " ".join(magic.parser.format_usage().replace("::", "").split()).removeprefix("%").partition(" ")[2]
         help_ = f"%{name.lstrip('%')}?"
-        raise UsageError(f"{name}: {error}. It takes {usage}; {help_} says what each is") from None
+        raise UsageError(
+            say(
+                "{name}: {error}. It takes {usage}; {help} says what each is",
+                name=name,
+                error=error,
+                usage=usage,
+                help=help_,
+            )
+        ) from None
     return found

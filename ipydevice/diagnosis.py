@@ -12,6 +12,8 @@ import importlib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ipydevice.language import say
+
 MIME_TYPE = "application/vnd.ipydevice.v1+json"  # docs/json.md
 
 Confidence = Literal["certain", "likely", "guess"]
@@ -31,7 +33,7 @@ class Place:
 
     def __str__(self) -> str:
         where = f"In [{self.cell}]" if self.cell is not None else (self.file or "?")
-        return where if self.line is None else f"{where}, line {self.line}"
+        return where if self.line is None else say("{where}, line {line}", where=where, line=self.line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from ipydevice import launchers
+from ipydevice.language import say
 
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
 ThreadHook = Callable[[threading.ExceptHookArgs], Any]
@@ -65,7 +66,7 @@ def explain_below(exc: BaseException) -> None:
     except Exception as error:  # whatever it is, the program's own error comes first
         if os.environ.get("IPYDEVICE_DEBUG"):
             raise
-        text = f"ipydevice failed ({type(error).__name__}); the error above is as it was"
+        text = say("ipydevice failed ({error}); the error above is as it was", error=type(error).__name__)
     if text and sys.stderr is not None:
         mine = launchers.rank()
         prefix = f"[rank{mine}]: " if mine is not None and not _is_prefixed() else ""
@@ -95,8 +96,10 @@ def _panel(exc: BaseException) -> str:
     from ipydevice import printing
 
     diagnosis = found.finish()
-    if launchers.rank() is not None and not _is_first(f"{diagnosis.failed} {diagnosis.message_id} {diagnosis.cause}"):
-        return f"the same device error at {diagnosis.failed}; another rank of this machine shows it"
+    failed = diagnosis.failed
+    place = f"{failed.file} {failed.cell} {failed.line}"
+    if launchers.rank() is not None and not _is_first(f"{place} {diagnosis.message_id} {diagnosis.cause}"):
+        return say("the same device error at {failed}; another rank of this machine shows it", failed=diagnosis.failed)
     return printing.panel(diagnosis, color=sys.stderr.isatty())
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ipydevice.cells import CellHistory
 from ipydevice.kept import last_error
+from ipydevice.language import Sentence, clauses, say
 from ipydevice.launchers import is_engine
 from ipydevice.requirements import torch_trouble
 
@@ -121,8 +122,8 @@ class Hook:
 
     def greet(self) -> None:
         """Loaded after the error: say that there is something to see."""
-        if self._attempt("looking at the last error", self._last_is_ours):
-            print("The last error is a device error: %devicefix shows where it comes from and how to fix it.")
+        if self._attempt(Sentence("looking at the last error"), self._last_is_ours):
+            print(say("The last error is a device error: %devicefix shows where it comes from and how to fix it."))
         self._say_what_failed()
 
     def _last_is_ours(self) -> bool:
@@ -164,7 +165,7 @@ class Hook:
     def _told(self, exc: BaseException | None, *, in_thread: bool = False) -> Iterator[None]:
         """The headline before what happens inside, the panel after it; neither for what is no device error."""
         if exc is not None and not in_thread:
-            self._attempt("closing the check", self._close_check, exc)
+            self._attempt(Sentence("closing the check"), self._close_check, exc)
         # The cell that runs by now need not be the one that has started the thread.
         history = self.history.afterwards() if in_thread else self.history
         found = self._begin(exc, history) if exc is not None and self._installed else None
@@ -197,8 +198,8 @@ class Hook:
         cell = self.history.running.number if self.history.running else _OUTSIDE
         if not any(name in sys.modules for name in _TELLING) or exc.__dict__.get(_MARK, (None, None))[0] == cell:
             return None
-        self._attempt("hiding the frames of virtual GPUs", _cut_virtual_frames, exc)
-        found = self._attempt("recognising the error", self._examine, exc, history)
+        self._attempt(Sentence("hiding the frames of virtual GPUs"), _cut_virtual_frames, exc)
+        found = self._attempt(Sentence("recognising the error"), self._examine, exc, history)
         if found is None:
             self._panel = None
             if not self._failed:
@@ -208,9 +209,9 @@ class Hook:
         exc.__dict__[_MARK] = (cell, self._count)
         if found is None:
             return None
-        headline = self._attempt("writing the headline", getattr, found, "headline")
+        headline = self._attempt(Sentence("writing the headline"), getattr, found, "headline")
         if headline is not None and not seen_before:
-            self._attempt("putting the headline on the error", BaseException.add_note, exc, headline)
+            self._attempt(Sentence("putting the headline on the error"), BaseException.add_note, exc, headline)
         return found, headline
 
     def _examine(self, exc: BaseException, history: CellHistory) -> Started | None:
@@ -227,24 +228,24 @@ class Hook:
                 print(requirement, file=sys.stderr)
             self._told_requirements = True
             return
-        self.last = self._attempt("diagnosing the error", found.finish)
+        self.last = self._attempt(Sentence("diagnosing the error"), found.finish)
         self.checked = None
         if self.last is None:
             return
         if is_engine(self.shell):
             return  # its client shows one panel for all engines
         if panel:
-            self._attempt("showing the panel", _display, self.last, self._panel)
+            self._attempt(Sentence("showing the panel"), _display, self.last, self._panel)
             self._panel = self.last
         else:
-            print("In a thread: %devicefix shows where this comes from and how to fix it.", file=sys.stderr)
+            print(say("In a thread: %devicefix shows where this comes from and how to fix it."), file=sys.stderr)
 
     def _shows_notes(self) -> bool:
         """Whether this shell's tracebacks end with the notes of PEP 678: since IPython 8.14."""
         version: tuple[Any, ...] = sys.modules["IPython"].version_info
         return tuple(version[:2]) >= (8, 14)
 
-    def _attempt(self, stage: str, do: Callable[..., Result], *args: Any) -> Result | None:
+    def _attempt(self, stage: Sentence, do: Callable[..., Result], *args: Any) -> Result | None:
         """What `do` returns; where it fails, None and one line under the traceback."""
         try:
             return do(*args)
@@ -253,13 +254,23 @@ class Hook:
             if os.environ.get("IPYDEVICE_DEBUG") == "1":
                 raise
             where = _own_module(error)
-            self._failed.append(f"{stage} failed{f' in {where}' if where else ''} ({type(error).__name__})")
+            self._failed.append(
+                say(
+                    "{stage} failed in {module} ({error})" if where else "{stage} failed ({error})",
+                    stage=say(stage),
+                    module=where,
+                    error=type(error).__name__,
+                )
+            )
             return None
 
     def _say_what_failed(self) -> None:
         if self._failed:
-            said = ", ".join(self._failed)
-            print(f"ipydevice: {said}; the error above is as it was. IPYDEVICE_DEBUG=1 tells more.", file=sys.stderr)
+            failed = say(
+                "ipydevice: {failed}; the error above is as it was. IPYDEVICE_DEBUG=1 tells more.",
+                failed=clauses(self._failed),
+            )
+            print(failed, file=sys.stderr)
             self._failed.clear()
 
 

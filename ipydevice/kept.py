@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
+from ipydevice.language import say
+
 MOST_FRAMES = 200  # a RecursionError has thousands
 _UNDERSCORES = ("_", "__", "___")
 
@@ -48,7 +50,7 @@ def _locals(shell: Any) -> Iterator[Kept]:
         if frame.f_locals is frame.f_globals:  # a cell's own frame: its locals are the user's names
             continue
         for name, value in list(frame.f_locals.items()):
-            yield "error", f"{name} in {frame.f_code.co_name}()", value
+            yield "error", say("{name} in {function}()", name=name, function=frame.f_code.co_name), value
 
 
 def _errors(shell: Any) -> Iterator[BaseException]:

@@ -13,6 +13,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 
 from ipydevice import hook
 from ipydevice.arguments import parsed
+from ipydevice.language import joined, say
 from ipydevice.requirements import torch_trouble
 
 # Loading the extension costs a kernel's user time: the rest is imported when a magic is first used.
@@ -61,7 +62,7 @@ class DeviceMagics(Magics):
         """
         asked = parsed(self.devices, line, "%devices")
         if asked.plain and asked.json:
-            raise UsageError("%devices prints either --plain text or --json, not both")
+            raise UsageError(say("%devices prints either --plain text or --json, not both"))
         if asked.virtual is not None:
             _need_torch()
             self._switch_virtual(asked.virtual)
@@ -79,7 +80,7 @@ class DeviceMagics(Magics):
             asked.names = [name for name in asked.names if name not in files]
             for name in asked.names:
                 if self._means_a_file(name):
-                    raise UsageError(f"there is no file {name!r}")
+                    raise UsageError(say("there is no file {name}", name=repr(name)))
             if asked.names or not files:
                 _need_torch()
                 self._tell(self._of_workspace(asked), asked)
@@ -165,18 +166,18 @@ class DeviceMagics(Magics):
         asked = parsed(self.devicefix, line, "%devicefix")
         if asked.forget:
             if asked.number is not None or asked.apply or asked.report:
-                raise UsageError("%devicefix --forget stands alone: first take the fix, then forget the error")
+                raise UsageError(say("%devicefix --forget stands alone: first take the fix, then forget the error"))
             from ipydevice.forget import forget_error
             from ipydevice.show import quantities
 
-            freed = quantities.sizes(forget_error(self.shell)) or "the tensors"
-            print(f"Forgotten: {freed} that only the last error held can be freed.")
-            print("%debug and %tb have nothing to show.")
+            freed = quantities.sizes(forget_error(self.shell)) or say("the tensors")
+            print(say("Forgotten: {freed} that only the last error held can be freed.", freed=freed))
+            print(say("%debug and %tb have nothing to show."))
             return
         if asked.report and (asked.number is not None or asked.apply):
-            raise UsageError("%devicefix --report stands alone: it tells of the whole error, not of one fix")
+            raise UsageError(say("%devicefix --report stands alone: it tells of the whole error, not of one fix"))
         if asked.apply and asked.number is None:
-            raise UsageError("%devicefix --apply needs the number of a fix: %devicefix 1 --apply")
+            raise UsageError(say("%devicefix --apply needs the number of a fix: %devicefix 1 --apply"))
         _need_torch()
         diagnosis = self._last_diagnosis()
         if diagnosis is None:
@@ -205,11 +206,13 @@ class DeviceMagics(Magics):
     def _nothing_to_show(self) -> str:
         hung = hook.of(self.shell)
         if hung is None or hung.error_before is None:
-            return "There has been no device error in this session."
+            return say("There has been no device error in this session.")
         # IPython and Python keep no error but the last.
-        return (
-            f"The last error before ipydevice was loaded is a {hung.error_before}, not a device error, and there has "
-            "been none since; an earlier one cannot be seen any more: run its cell again."
+        return say(
+            "The last error before ipydevice was loaded is a {error}, not a device error, "
+            "and there has been none since; an earlier one cannot be seen any more: run its cell "
+            "again.",
+            error=hung.error_before,
         )
 
     def _offer(self, fix: Fix, number: str) -> None:
@@ -229,23 +232,32 @@ class DeviceMagics(Magics):
         from ipydevice.fixes import files
 
         if not any(edit.file for edit in fix.edits):
-            raise UsageError(f"fix {number} changes cells, not files: %devicefix {number} puts it into the next cell")
+            raise UsageError(
+                say(
+                    "fix {number} changes cells, not files: %devicefix {number} puts it into the next cell",
+                    number=number,
+                )
+            )
         try:
             written = files.write(fix)
         except (OSError, ValueError) as error:
-            raise UsageError(f"nothing was written: {error}") from None
-        print(f"Written: {', '.join(written)}.")
+            raise UsageError(say("nothing was written: {error}", error=error)) from None
+        print(say("Written: {files}.", files=", ".join(written)))
         if fix.setup:
             self.shell.set_next_input(fix.setup)
             print(fix.setup)
-        rerun = ", ".join("the cell" if again.cell is None else f"In [{again.cell}]" for again in fix.rerun)
-        if rerun:
-            print(f"Then run {rerun}.")
+        if fix.rerun:
+            cells = joined(say("the cell") if again.cell is None else f"In [{again.cell}]" for again in fix.rerun)
+            print(say("Then run {cells}.", cells=cells))
 
     def _switch_virtual(self, wish: str) -> None:
         if wish != "off" and not (wish.isdecimal() and 0 < int(wish) <= _MOST_CARDS):
             raise UsageError(
-                f"%devices --virtual takes a number of GPUs, such as 2 (at most {_MOST_CARDS}), or off; it got {wish!r}"
+                say(
+                    "%devices --virtual takes a number of GPUs, such as 2 (at most {most}), or off; it got {wish}",
+                    most=_MOST_CARDS,
+                    wish=repr(wish),
+                )
             )
         from ipydevice.virtual import enabled, virtual_gpus
 
@@ -254,19 +266,30 @@ class DeviceMagics(Magics):
             left = enabled()
             if left:
                 print(
-                    f"{left} virtual GPU{' stays' if left == 1 else 's stay'} on, which your code has switched on: "
-                    f"call disable() on {self._users_virtual_gpus()}, or leave its with block."
+                    say(
+                        "{count} virtual GPU stays on, which your code has switched on: call disable() on {name}, or "
+                        "leave its with block."
+                        if left == 1
+                        else "{count} virtual GPUs stay on, which your code has switched on: call disable() on {name}, "
+                        "or leave its with block.",
+                        count=left,
+                        name=self._users_virtual_gpus(),
+                    )
                 )
             else:
-                print("Virtual GPUs are off.")
+                print(say("Virtual GPUs are off."))
             return
         try:
             self.virtual = virtual_gpus(int(wish)).enable()
         except RuntimeError as error:
             raise UsageError(str(error)) from None
         last = int(wish) - 1
-        names = ", ".join(f"cuda:{n}" for n in range(last + 1)) if last < _MOST_NAMED else f"cuda:0 to cuda:{last}"
-        print(f"Virtual GPUs are on: {names}. They compute on the CPU and follow PyTorch's device rules.")
+        names = joined(f"cuda:{n}" for n in range(last + 1))
+        if last >= _MOST_NAMED:
+            names = say("{first} to {last}", first="cuda:0", last=f"cuda:{last}")
+        print(
+            say("Virtual GPUs are on: {names}. They compute on the CPU and follow PyTorch's device rules.", names=names)
+        )
 
     def _users_virtual_gpus(self) -> str:
         """The name by which the workspace has them, or words."""
@@ -274,7 +297,7 @@ class DeviceMagics(Magics):
 
         names = [name for name, value in list(self.shell.user_ns.items()) if type(value) is virtual_gpus]
         names = [name for name in names if not name.startswith("_")]
-        return names[0] if len(names) == 1 else "what virtual_gpus() gave"
+        return names[0] if len(names) == 1 else say("what virtual_gpus() gave")
 
     def close(self) -> None:
         """Switch off the virtual GPUs that these magics have switched on."""
@@ -327,9 +350,11 @@ def _chosen(diagnosis: Diagnosis | CheckReport | Inventory, number: str) -> Fix:
     if not number.isdecimal() or not 1 <= int(number) <= len(fixes):
         offered = [f"{at} ({fix.title})" for at, fix in enumerate(fixes[:_MOST_NAMED], 1)]
         if len(fixes) > _MOST_NAMED:
-            offered.append(f"up to {len(fixes)}")
-        known = f"there are {', '.join(offered)}" if offered else "none was found for the last error"
-        raise UsageError(f"%devicefix takes the number of a fix, but got {number!r}; {known}")
+            offered.append(say("up to {count}", count=len(fixes)))
+        known = say("there are {fixes}", fixes=joined(offered)) if offered else say("none was found for the last error")
+        raise UsageError(
+            say("%devicefix takes the number of a fix, but got {number}; {known}", number=repr(number), known=known)
+        )
     return fixes[int(number) - 1]
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipydevice.cells import CellHistory
 from ipydevice.diagnosis import Diagnosis, Fix, Row
+from ipydevice.language import Sentence, joined, say
 
 if TYPE_CHECKING:
     from ipydevice.diagnose import Analysis
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ipydevice.text_traceback import PastedError
 
 _OF_ENGINES = "ipyparallel.error"
-FROM_TEXT = "read from the text alone, nothing was run: devices follow from the code shown"
+FROM_TEXT: Sentence = "read from the text alone, nothing was run: devices follow from the code shown"
 
 
 def begin(
@@ -80,11 +81,13 @@ def _of_text(
                 return describe_text(mismatch, notes)
             told = describe_text(mismatch, [*_to_compare(finding), *notes])
             return replace(told, failed=place(finding.failed))
-        return describe(finding, propose_from_text(finding), [], [*notes, FROM_TEXT])
+        return describe(finding, propose_from_text(finding), [], [*notes, say(FROM_TEXT)])
     except Exception as error:
         if os.environ.get("IPYDEVICE_DEBUG"):
             raise
-        failed = f"ipydevice failed while reading the code ({type(error).__name__}); the message stands"
+        failed = say(
+            "ipydevice failed while reading the code ({error}); the message stands", error=type(error).__name__
+        )
         return describe_text(mismatch, [*notes, failed])
 
 
@@ -92,7 +95,9 @@ def _to_compare(finding: Finding) -> list[str]:
     """What meets on the line that failed, where the text does not tell which of it is stray."""
     names = list(dict.fromkeys(operand.expression for operand in finding.operands if operand.expression.isprintable()))
     short = [name for name in names if len(name) <= 40]
-    return [f"there {', '.join(short[:-1])} and {short[-1]} meet: compare their devices"] if len(short) > 1 else []
+    if len(short) < 2:
+        return []
+    return [say("there {names} and {last} meet: compare their devices", names=joined(short[:-1]), last=short[-1])]
 
 
 class PostMortem:
@@ -113,14 +118,14 @@ class PostMortem:
         self._notes: list[str] = []
         self._analysis: Analysis | None = None
         self._finding: Finding | None = None
-        with self._stage("reading the frames"):
+        with self._stage(say("reading the frames")):
             if namespace is None:
                 namespace = _module_namespace(exc)
             self._analysis = Analysis(exc.__traceback__, mismatch, history, namespace, settled)
-        with self._stage("naming the culprit"):
+        with self._stage(say("naming the culprit")):
             if self._analysis is not None:
                 self._analysis.find_culprit()
-        with self._stage("telling the cause"):
+        with self._stage(say("telling the cause")):
             if self._analysis is not None:
                 self._finding = self._analysis.finding()
 
@@ -154,7 +159,7 @@ class PostMortem:
 
         assert self._finding is not None
         found: list[Fix] = []
-        with self._stage("looking for fixes"):
+        with self._stage(say("looking for fixes")):
             found = fixes.propose(self._finding)
         return found
 
@@ -163,7 +168,7 @@ class PostMortem:
 
         assert self._analysis is not None
         rows: list[Row] = []
-        with self._stage("listing the frames"):
+        with self._stage(say("listing the frames")):
             rows = rows_of(self._analysis.frames)
         return rows
 
@@ -175,7 +180,11 @@ class PostMortem:
         except Exception as error:  # whatever it is, the user's error comes first
             if os.environ.get("IPYDEVICE_DEBUG"):
                 raise
-            self._notes.append(f"ipydevice failed while {doing} ({type(error).__name__}); the rest stands")
+            self._notes.append(
+                say(
+                    "ipydevice failed while {doing} ({error}); the rest stands", doing=doing, error=type(error).__name__
+                )
+            )
 
 
 def _module_namespace(exc: BaseException) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Fix, Inventory
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import Effects
+from ipydevice.language import say
 from ipydevice.listing.oddity import Clue, Oddity
 from ipydevice.messages import Mismatch
 
@@ -75,12 +76,12 @@ def _pinned(context: Context, clue: Clue) -> Iterator[Proposal]:
             draft = context.draft(step.site.source)
             given = next((one.value for one in keywords if one.arg == "pin_memory"), None)
             draft = draft.keyword(call, "pin_memory", "True") if given is None else draft.replace(given, "True")
-            yield Proposal(f"let {clue.path} pin its batches", [draft])
+            yield Proposal(say("let {name} pin its batches", name=clue.path), [draft])
 
 
 def _made_again(_: Context, clue: Clue) -> Iterator[Proposal]:
     """The cells run again that make an optimizer of a model which has been made anew since."""
-    yield Proposal(f"run the cell again that makes {clue.path}", anew=frozenset({clue.beside}))
+    yield Proposal(say("run the cell again that makes {name}", name=clue.path), anew=frozenset({clue.beside}))
 
 
 _OWN = {"unpinned_loader": _pinned, "stale_optimizer": _made_again}

@@ -7,6 +7,8 @@ import importlib.util
 import re
 import sys
 
+from ipydevice.language import say
+
 OLDEST_TORCH = (2, 4)
 
 
@@ -15,10 +17,17 @@ def torch_trouble() -> str | None:
     needed = ".".join(map(str, OLDEST_TORCH))
     version = _torch_version()
     if version is None:
-        return f"PyTorch is not installed in this environment; ipydevice needs {needed} or newer: pip install torch"
+        return say(
+            "PyTorch is not installed in this environment; ipydevice needs {needed} or newer: pip install torch",
+            needed=needed,
+        )
     numbers = tuple(int(digits) for digits in re.findall(r"\d+", version)[:2])
     if numbers and numbers < OLDEST_TORCH:
-        return f"ipydevice needs PyTorch {needed} or newer, and this is {version}: pip install --upgrade torch"
+        return say(
+            "ipydevice needs PyTorch {needed} or newer, and this is {version}: pip install --upgrade torch",
+            needed=needed,
+            version=version,
+        )
     return None
 
 

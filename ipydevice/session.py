@@ -10,6 +10,7 @@ from ipydevice import hook
 from ipydevice.cells import CellHistory
 from ipydevice.diagnosis import Diagnosis, Inventory
 from ipydevice.kept import kept, last_error
+from ipydevice.language import say
 from ipydevice.requirements import torch_trouble
 
 
@@ -23,7 +24,9 @@ def explain(exc: BaseException | None = None) -> Diagnosis | None:
         ImportError: PyTorch is missing, or older than 2.4.
     """
     if exc is not None and not issubclass(type(exc), BaseException):
-        raise TypeError(f"explain() takes an exception, such as sys.last_value, but got {_called(exc)}")
+        raise TypeError(
+            say("explain() takes an exception, such as sys.last_value, but got {given}", given=_called(exc))
+        )
     _need_torch()
     shell = current_shell()
     hung = None if shell is None else hook.of(shell)
@@ -54,7 +57,9 @@ def inventory(namespace: Mapping[str, Any] | None = None) -> Inventory:
         ImportError: PyTorch is missing, or older than 2.4.
     """
     if namespace is not None and not isinstance(namespace, Mapping):
-        raise TypeError(f"inventory() takes a mapping of names, such as globals(), but got {_called(namespace)}")
+        raise TypeError(
+            say("inventory() takes a mapping of names, such as globals(), but got {given}", given=_called(namespace))
+        )
     _need_torch()
 
     from ipydevice import listing
@@ -114,4 +119,8 @@ def _history(shell: Any) -> CellHistory:
 
 
 def _called(value: object) -> str:
-    return f"the class {value.__name__}" if isinstance(value, type) else f"an object of type {type(value).__name__}"
+    return (
+        say("the class {kind}", kind=value.__name__)
+        if isinstance(value, type)
+        else say("an object of type {kind}", kind=type(value).__name__)
+    )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from traitlets import Bool, CaselessStrEnum, Int
+from traitlets import Bool, CaselessStrEnum, Int, observe
 from traitlets.config import Configurable
+
+from ipydevice import language
 
 
 class DeviceTools(Configurable):
@@ -32,6 +34,16 @@ class DeviceTools(Configurable):
         "auto",
         help="Colours in a terminal: 'auto' has them where IPython's own traceback has and NO_COLOR is not set.",
     ).tag(config=True)
+    language = CaselessStrEnum(
+        language.LANGUAGES,
+        "auto",
+        help="What panels and magics speak: 'en' English, 'zh' Chinese, 'auto' the language of the locale "
+        "(LC_ALL, LC_MESSAGES, LANG) where it is one of these, else English.",
+    ).tag(config=True)
+
+    @observe("language")
+    def _speak(self, change: Any) -> None:
+        language.use(change.new)
 
 
 def of(shell: Any) -> DeviceTools:
@@ -45,9 +57,12 @@ def of(shell: Any) -> DeviceTools:
 def register(shell: Any) -> None:
     """Let ``%config`` know, once."""
     if not any(type(one) is DeviceTools for one in shell.configurables):
-        shell.configurables.append(DeviceTools(parent=shell))
+        ours = DeviceTools(parent=shell)
+        shell.configurables.append(ours)
+        language.use(ours.language)
 
 
 def unregister(shell: Any) -> None:
     """Take it away again."""
+    language.use("auto")
     shell.configurables[:] = [one for one in shell.configurables if type(one) is not DeviceTools]

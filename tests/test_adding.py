@@ -12,7 +12,7 @@ import pytest
 from shells import Shell
 
 import ipydevice
-from ipydevice import fixes, lint
+from ipydevice import fixes, language, lint
 from ipydevice.cli import main
 from ipydevice.diagnose import causes
 from ipydevice.diagnosis import Diagnosis
@@ -103,3 +103,11 @@ def test_a_lint_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     told = [line for line in capsys.readouterr().out.splitlines() if "program.py:" in line]
     assert len(told) == 1
     assert "program.py:2:5: IPD999 " in told[0]
+
+
+def test_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    chinese = {"{times} times: {fact}": "{fact}，共 {times} 次", "the host waits for {device}": "CPU 等待 {device}"}
+    told = run("A sentence, a language")["told"]
+    assert told("cuda:0", 3) == "3 times: the host waits for cuda:0"
+    monkeypatch.setattr(language, "_catalogue", chinese)
+    assert told("cuda:0", 3) == "CPU 等待 cuda:0，共 3 次"

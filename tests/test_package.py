@@ -58,6 +58,7 @@ def test_what_is_in_them(built: Path, wheel: Path) -> None:
         "ipydevice/messages/catalogue.tsv",
         "ipydevice/messages/usual.tsv",
         "ipydevice/show/static/panel.js",
+        "ipydevice/translations/zh.tsv",
     ):
         assert needed in names
     assert any(name.endswith("share/jupyter/labextensions/ipydevice/package.json") for name in names)

@@ -18,6 +18,7 @@ from ipydevice.devicecheck.replacing import Replaced
 from ipydevice.diagnose import locate
 from ipydevice.diagnose.frames import Sources
 from ipydevice.diagnosis import Fix, Row
+from ipydevice.language import say
 from ipydevice.listing import odd
 from ipydevice.listing.methods import reads_unmoved
 from ipydevice.placement.kinds import attributes
@@ -138,13 +139,22 @@ def _of_parallel(name: str, module: Any) -> Iterator[Row]:
     ]
     if strays:
         path, device = strays[0]
-        more = f" and {len(strays) - 1} more" if len(strays) > 1 else ""
-        words = f"module{path}{more} on {device}, but {kind} computes from {home}: {name}.to({str(home)!r})"
-        yield replace(row, device=device, odd=words, remedy=f"{name}.to({str(home)!r})")
+        names, remedy = f"module{path}", f"{name}.to({str(home)!r})"
+        if len(strays) > 1:
+            names = say("{names} and {count} more", names=names, count=len(strays) - 1)
+        words = say(
+            "{names} on {device}, but {kind} computes from {home}: {code}",
+            names=names, device=device, kind=kind, home=home, code=remedy,
+        )  # fmt: skip
+        yield replace(row, device=device, odd=words, remedy=remedy)
     elif kind == "DataParallel" and len(cards) > 1:
         left = next(_not_replicated(inner), None)
         if left is not None:
-            words = f"module{left} is no buffer: each replica takes it as it is, on {home}: register_buffer"
+            words = say(
+                "{name} is no buffer: each replica takes it as it is, on {home}: register_buffer",
+                name=f"module{left}",
+                home=home,
+            )
             yield replace(row, odd=words)
 
 

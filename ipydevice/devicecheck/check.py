@@ -13,6 +13,7 @@ from ipydevice.devicecheck.callsite import Base
 from ipydevice.devicecheck.decorating import decorate
 from ipydevice.devicecheck.session import around
 from ipydevice.devicecheck.watching import Check
+from ipydevice.language import say
 from ipydevice.report import CheckReport
 
 
@@ -58,13 +59,17 @@ class check:  # noqa: N801  (used like a function: `with check() as report:`)
 
     def __call__(self, function: Any) -> Any:
         if isinstance(function, type) or not callable(function):
-            given = f"the class {function.__name__}" if isinstance(function, type) else type(function).__name__
-            raise TypeError(f"check() decorates a function, coroutine or generator, but got {given}")
+            given = (
+                say("the class {kind}", kind=function.__name__)
+                if isinstance(function, type)
+                else type(function).__name__
+            )
+            raise TypeError(say("check() decorates a function, coroutine or generator, but got {given}", given=given))
         return decorate(function, self._options)
 
 
-def expected_device(given: Any) -> str | None:
-    """The name of a device, as PyTorch spells it; None for None.
+def expected_device(given: Any, asking: str = "expect") -> str | None:
+    """The name of a device, as PyTorch spells it; None for None. `asking` is what takes it, for the error.
 
     Raises:
         TypeError: `given` is neither a name nor a `torch.device`.
@@ -75,8 +80,16 @@ def expected_device(given: Any) -> str | None:
     if type(given) is torch.device:
         return str(given)
     if type(given) is not str:
-        raise TypeError(f'expect takes a device, such as "cuda:0", but got an object of type {type(given).__name__}')
+        raise TypeError(
+            say(
+                '{asking} takes a device, such as "cuda:0", but got an object of type {kind}',
+                asking=asking,
+                kind=type(given).__name__,
+            )
+        )
     try:
         return str(torch.device(given))
     except RuntimeError:
-        raise ValueError(f'expect takes a device, such as "cuda:0" or "cpu", but got {given!r}') from None
+        raise ValueError(
+            say('{asking} takes a device, such as "cuda:0" or "cpu", but got {given}', asking=asking, given=repr(given))
+        ) from None

@@ -17,6 +17,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 
 from ipydevice import hook
 from ipydevice.arguments import parsed
+from ipydevice.language import Sentence, say
 from ipydevice.requirements import torch_trouble
 
 # Loading the extension costs a kernel's user time: the rest is imported when a cell is first checked.
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ipydevice.show.progress import Progress
 
 _CELL, _LINE = "%%devicecheck", "%devicecheck"
-_BELOW = "the code to check stands in the lines below it"
+_BELOW: Sentence = "the code to check stands in the lines below it"
 
 
 def open_line(lines: list[str]) -> list[str]:
@@ -81,7 +82,9 @@ class CheckMagics(Magics):
         """
         asked = parsed(self.devicecheck, line, _CELL)
         if asked.output is not None and not asked.output.isidentifier():
-            raise UsageError(f"%%devicecheck -o takes a name for the report, but got {asked.output!r}")
+            raise UsageError(
+                say("%%devicecheck -o takes a name for the report, but got {name}", name=repr(asked.output))
+            )
         trouble = torch_trouble()
         if trouble is not None:
             raise UsageError(trouble)
@@ -93,12 +96,14 @@ class CheckMagics(Magics):
         from ipydevice.show.progress import Progress
 
         try:
-            expected = expected_device(self._meant(asked.device))
+            expected = expected_device(self._meant(asked.device), _CELL)
         except ValueError as error:
-            raise UsageError(f"{str(error).replace('expect takes', f'{_CELL} takes')}; {_BELOW}") from None
+            raise UsageError(say("; ").join((str(error), say(_BELOW)))) from None
         history = history_of(self.shell)
         if _is_empty(cell if cell is not None else _below(history.running)):
-            raise UsageError(f"{_CELL} checks the code of its cell, and there is none; {_BELOW}")
+            raise UsageError(
+                say("{magic} checks the code of its cell, and there is none; {below}", magic=_CELL, below=say(_BELOW))
+            )
         self.close()
         frame = callsite.nearest(sys._getframe(1))
         self._report, self._quiet, self._output, self._inner = CheckReport(), asked.quiet, asked.output, 0
@@ -167,7 +172,7 @@ class CheckMagics(Magics):
             if os.environ.get("IPYDEVICE_DEBUG") == "1":
                 raise
             # The cell has run; what it did and said stands.
-            print(f"ipydevice: the check has no report ({type(ours).__name__})", file=sys.stderr)
+            print(say("ipydevice: the check has no report ({error})", error=type(ours).__name__), file=sys.stderr)
             return
         if self._output is not None:
             self.shell.user_ns[self._output] = report

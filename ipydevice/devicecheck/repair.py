@@ -18,6 +18,7 @@ from ipydevice.devicecheck.ledger import Entry, Ledger
 from ipydevice.devicecheck.mode import NOT_MENDED, Numbers
 from ipydevice.devicecheck.operands import Target
 from ipydevice.diagnose.frames import Sources
+from ipydevice.language import say
 
 HOST = "cpu"
 MOST_IN_ONE_CALL = 8  # mistakes that are told apart
@@ -163,7 +164,10 @@ class Repairer:
             if os.environ.get("IPYDEVICE_DEBUG") == "1":
                 raise
             self.notes.append(
-                f"ipydevice failed while diagnosing an error ({type(ours).__name__}); it was raised as it was"
+                say(
+                    "ipydevice failed while diagnosing an error ({error}); it was raised as it was",
+                    error=type(ours).__name__,
+                )
             )
             return None
 
@@ -198,7 +202,9 @@ class Repairer:
         entry = entries[0]
         if call.has_generator and entry.diagnosis.family == "generator":
             twin = self._twin(call.kwargs["generator"], entry, call.kwargs, call.tensors)
-            entry.repair = f"a generator for {entry.target or 'the right device'} with the same seed was used"
+            entry.repair = say(
+                "a generator for {device} with the same seed was used", device=entry.target or say("the right device")
+            )
             return call.func(*call.args, **{**call.kwargs, "generator": twin})
         for target, words in _ways(entry, call):
             moved = operands.move(call.args, call.kwargs, target)
@@ -231,7 +237,7 @@ class Repairer:
 def _ways(entry: Entry, call: _Call) -> Iterator[tuple[Target, str]]:
     """What to move where, the best first."""
     if call.is_foreach:
-        yield operands.by_position(call.args), "each position of the lists was brought together"
+        yield operands.by_position(call.args), say("each position of the lists was brought together")
         return
     tensors = call.tensors
     if entry.host_required:
@@ -242,7 +248,7 @@ def _ways(entry: Entry, call: _Call) -> Iterator[tuple[Target, str]]:
         return
     if call.written:
         home = placement.device_of(call.written[0])
-        words = f"what meets it was copied to {home} for each call, so that the write is kept"
+        words = say("what meets it was copied to {home} for each call, so that the write is kept", home=home)
         yield _all_but(call.written, home), words
         return
     devices = dict.fromkeys(placement.device_of(tensor) for tensor in tensors)
@@ -256,14 +262,14 @@ _STRAY = "<stray>"
 
 
 def _copied(device: str) -> str:
-    return f"{_STRAY} was copied to {device} for each call"
+    return say("{stray} was copied to {device} for each call", stray=_STRAY, device=device)
 
 
 def _tell(words: str, entries: list[Entry]) -> None:
     """Say of each mistake how it was repaired; of the first time only."""
     for entry in entries:
         culprit = entry.diagnosis.culprit
-        stray = culprit.expression if culprit is not None else "the stray"
+        stray = culprit.expression if culprit is not None else say("the stray")
         entry.repair = entry.repair or words.replace(_STRAY, stray)
 
 

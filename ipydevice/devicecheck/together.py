@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ipydevice.diagnosis import Edit, Fix, Rerun
+from ipydevice.language import say
 from ipydevice.report import CheckFinding
 
 MOST_TITLES = 3
@@ -42,20 +43,22 @@ def all_at_once(findings: Iterable[CheckFinding]) -> Fix | None:
     notes = dict.fromkeys(fix.note for fix in taken if fix.note)
     missing = total - covered
     if missing:
-        notes[f"{missing} of {total} need a fix of their own"] = None
+        notes[say("{missing} of {total} need a fix of their own", missing=missing, total=total)] = None
     return Fix(
         title=_title([fix.title for fix in taken]),
         kind="edit",
         edits=edits,
         rerun=tuple(replace(again, source=after.get(_cell(again), again.source)) for again in ordered),
-        note="; ".join(list(notes)[-MOST_NOTES:]),
+        note=say("; ").join(list(notes)[-MOST_NOTES:]),
         checked=all(fix.checked for fix in taken),
     )
 
 
 def _title(titles: list[str]) -> str:
-    more = f"; and {len(titles) - MOST_TITLES} more" if len(titles) > MOST_TITLES else ""
-    return f"all at once: {'; '.join(titles[:MOST_TITLES])}{more}"
+    told = say("; ").join(titles[:MOST_TITLES])
+    if len(titles) > MOST_TITLES:
+        told = say("{titles}; and {count} more", titles=told, count=len(titles) - MOST_TITLES)
+    return say("all at once: {titles}", titles=told)
 
 
 def _cell(thing: Edit | Rerun) -> Any:

@@ -16,6 +16,7 @@ from ipydevice.devicecheck.watched import HOST, PINNED, Facts, Watched
 from ipydevice.diagnose import locate
 from ipydevice.diagnose.frames import Sources
 from ipydevice.diagnosis import Place
+from ipydevice.language import Sentence, say
 from ipydevice.report import Transfer
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -167,20 +168,22 @@ def _inside_module_move(caller: FrameType | None) -> bool:
 
 
 # What the user can do about a library's own copies and waits; nothing about most.
-_LIBRARIES = (
-    ("torch/distributions/", "the distribution checks its arguments: validate_args=False saves it"),
-    ("torch/optim/", "the optimizer's step counters are on the device: load its state with map_location='cpu'"),
-    ("torch/nn/utils/rnn", "enforce_sorted=True, or lengths sorted beforehand, save it"),
-)
+_LIBRARIES: dict[str, Sentence] = {
+    "torch/distributions/": "the distribution checks its arguments: validate_args=False saves it",
+    "torch/optim/": "the optimizer's step counters are on the device: load its state with map_location='cpu'",
+    "torch/nn/utils/rnn": "enforce_sorted=True, or lengths sorted beforehand, save it",
+}
 
 
-_AS_NUMBER = "its value is read on the host each time: keep it as a Python number"
-_WITHOUT_CHECKS = {
-    **{f"linalg.{name}()": f"linalg.{name}_ex() does the same without waiting" for name in (
-        "cholesky", "inv", "ldl_factor", "lu_factor", "solve",
-    )},
-    "multinomial()": "its checks wait: (p / torch.empty_like(p).exponential_()).argmax(-1) draws one without",
-}  # fmt: skip
+_AS_NUMBER: Sentence = "its value is read on the host each time: keep it as a Python number"
+_UNCHECKED = ("cholesky", "inv", "ldl_factor", "lu_factor", "solve")  # torch.linalg has an _ex of these
+
+
+def _without_checks(call: str) -> str:
+    name = call.removeprefix("linalg.").removesuffix("()")
+    if call == "multinomial()":
+        return say("its checks wait: (p / torch.empty_like(p).exponential_()).argmax(-1) draws one without")
+    return say("{call} does the same without waiting", call=f"linalg.{name}_ex()") if name in _UNCHECKED else ""
 
 
 def _advice(site: _Site) -> str:
@@ -188,41 +191,41 @@ def _advice(site: _Site) -> str:
     kind, origin, target = site.facts
     call = site.watched.call
     if site.module:
-        return "move the module once, before the loop"
+        return say("move the module once, before the loop")
     if site.library:
-        return next((words for part, words in _LIBRARIES if part in site.library), "")
+        return say(next((words for part, words in _LIBRARIES.items() if part in site.library), ""))
     if call == "indexing" or (call == "assignment" and kind == "sync"):
         if kind == "copy":
-            return f"make the index on {target}"
+            return say("make the index on {target}", target=target)
         if site.shape == ():
-            return _AS_NUMBER
-        return "counting a mask makes the host wait: torch.where() keeps the work on the device"
+            return say(_AS_NUMBER)
+        return say("counting a mask makes the host wait: torch.where() keeps the work on the device")
     if call.endswith("synchronize()"):
-        return "everything else waits meanwhile: once, after the loop, will do; torch.cuda.Event times without it"
+        return say("everything else waits meanwhile: once, after the loop, will do; torch.cuda.Event times without it")
     if target == PINNED:
-        return "DataLoader(pin_memory=True) does it in a thread beside the loop"
+        return say("DataLoader(pin_memory=True) does it in a thread beside the loop")
     if kind == "copy" and site.count > 1 and site.same:
-        return "the same tensor each time: move it once, before the loop"
+        return say("the same tensor each time: move it once, before the loop")
     if kind == "copy" and origin in HOST:
         if call in ("torch.tensor()", ".new_tensor()"):
-            return "build the tensor once before the loop, or from tensors that are on the device"
+            return say("build the tensor once before the loop, or from tensors that are on the device")
         if site.non_blocking:
             return ""
         if site.pinned:
-            return "its memory is pinned: .to(device, non_blocking=True) lets the copy run beside the work"
-        return "DataLoader(pin_memory=True) and .to(device, non_blocking=True) let the copy run beside the work"
+            return say("its memory is pinned: .to(device, non_blocking=True) lets the copy run beside the work")
+        return say("DataLoader(pin_memory=True) and .to(device, non_blocking=True) let the copy run beside the work")
     if kind == "copy" and target in HOST:
-        return "keep the results on the device and copy them once, after the loop"
+        return say("keep the results on the device and copy them once, after the loop")
     if kind == "copy":
-        return "from card to card each time: let both steps live on one card"
+        return say("from card to card each time: let both steps live on one card")
     if call in (".item()", "float()", "int()", ".tolist()", "format()"):
-        return "add up on the device (total += loss.detach()) and read it once, after the loop"
+        return say("add up on the device (total += loss.detach()) and read it once, after the loop")
     if call in ("if tensor", "in tensor", "equal()", "allclose()", "is_nonzero()"):
-        return "the host waits to decide: test every n-th step, or use torch.where()"
+        return say("the host waits to decide: test every n-th step, or use torch.where()")
     if call == "print()":
-        return "print every n-th step"
+        return say("print every n-th step")
     if call in ("torch.arange()", "torch.linspace()", "torch.full()"):
-        return _AS_NUMBER
+        return say(_AS_NUMBER)
     if call.startswith("linalg.") or call == "multinomial()":
-        return _WITHOUT_CHECKS.get(call, "")
-    return "its size depends on values, so the host waits: a mask or torch.where() keeps the work on the device"
+        return _without_checks(call)
+    return say("its size depends on values, so the host waits: a mask or torch.where() keeps the work on the device")

@@ -15,6 +15,7 @@ import torch
 
 from ipydevice.devicecheck.replacing import Replaced
 from ipydevice.devicecheck.watched import Facts, Watched
+from ipydevice.language import say
 
 Tell = Callable[[Watched, Facts, FrameType], None]
 
@@ -76,7 +77,7 @@ def _device(backend: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         return str(given)
     if backend == "accelerator":
         current = torch.accelerator.current_accelerator()
-        return "the accelerator" if current is None else str(current)
+        return say("the accelerator") if current is None else str(current)
     if backend == "mps":
         return "mps:0"
     return f"{backend}:{getattr(torch, backend).current_device()}"

@@ -11,6 +11,7 @@ from ipydevice.diagnose.finding import Finding, Operand, Site, Stray
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnose.words import EXPLANATIONS, HABITS, VARIANTS
 from ipydevice.diagnosis import Diagnosis, Fix, Mark, Place, Row, Subject
+from ipydevice.language import clauses, joined, say
 from ipydevice.messages import Mismatch
 
 MOST_ROWS = 300
@@ -41,11 +42,15 @@ def describe(finding: Finding, fixes: list[Fix], rows: list[Row], notes: list[st
         confidence=finding.confidence,
         evidence=tuple(finding.evidence[:3]),
         explanation=_explanation(finding),
-        habit=HABITS.get(finding.cause, ""),
+        habit=say(HABITS.get(finding.cause, "")),
         fixes=tuple(fixes),
         placements=tuple(rows[:MOST_ROWS]),
         placements_left=max(0, len(rows) - MOST_ROWS),
-        notes=(*([f"Not your code: {finding.library}"] if finding.library else []), *notes, *_twins(finding)),
+        notes=(
+            *([say("Not your code: {path}", path=finding.library)] if finding.library else []),
+            *notes,
+            *_twins(finding),
+        ),
     )
 
 
@@ -79,10 +84,12 @@ def _told(mismatch: Mismatch) -> str:
     if mismatch.argument in mismatch.roles:
         roles.sort(key=lambda role: role[0] != mismatch.argument)
     if len(roles) > 1:
-        return ", ".join(f"{name} is on {device}" for name, device in roles[:2])
+        return clauses(say("{name} is on {device}", name=name, device=device) for name, device in roles[:2])
     if len(mismatch.devices) > 1:
-        where = f" in {mismatch.op}" if mismatch.op else ""
-        return f"tensors on {' and '.join(mismatch.devices)} meet{where}"
+        devices = say(" and ").join(mismatch.devices)
+        if not mismatch.op:
+            return say("tensors on {devices} meet", devices=devices)
+        return say("tensors on {devices} meet in {op}", devices=devices, op=mismatch.op)
     return _own_line(mismatch)
 
 
@@ -100,13 +107,16 @@ def _own_line(mismatch: Mismatch) -> str:
 def _meant(mismatch: Mismatch) -> str:
     if mismatch.kind == "availability":
         return _absent(mismatch)
-    order = f"; the devices are named in this order: {mismatch.order}" if _has_order(mismatch) else ""
-    return f"{mismatch.meaning}{order}"
+    meaning = say(mismatch.meaning)
+    if not _has_order(mismatch):
+        return meaning
+    order = say(", then ").join(map(say, mismatch.order.split(", then ")))
+    return say("{meaning}; the devices are named in this order: {order}", meaning=meaning, order=order)
 
 
 def _absent(mismatch: Mismatch) -> str:
     """Why there is no such device: it is not here, or none has such a name."""
-    return VARIANTS["no_such_name"] if mismatch.id in _NAMES else EXPLANATIONS["no_accelerator"]
+    return say(VARIANTS["no_such_name"] if mismatch.id in _NAMES else EXPLANATIONS["no_accelerator"])
 
 
 _NAMES = ("PT120", "PT121", "PT122")  # messages about the text that names a device
@@ -119,12 +129,15 @@ def _has_order(mismatch: Mismatch) -> bool:
 def _open_questions(mismatch: Mismatch) -> list[str]:
     if mismatch.kind == "availability":
         return []
-    unknown = [f"the message does not tell {_listed(mismatch.unknown)}"] if mismatch.unknown else []
-    return [*unknown, "to find out, run the cell again under %%devicecheck, or with ipydevice loaded"]
+    unknown = (
+        [say("the message does not tell {unknown}", unknown=_one_of(mismatch.unknown))] if mismatch.unknown else []
+    )
+    return [*unknown, say("to find out, run the cell again under %%devicecheck, or with ipydevice loaded")]
 
 
-def _listed(parts: tuple[str, ...]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
+def _one_of(unknown: tuple[str, ...]) -> str:
+    *first, last = map(say, unknown)
+    return say("{items} or {last}", items=joined(first), last=last) if first else last
 
 
 def headline(finding: Finding) -> str:
@@ -132,12 +145,12 @@ def headline(finding: Finding) -> str:
     stray, other = finding.stray, finding.other
     if stray is None:
         return _own_line(finding.mismatch)
-    mine = f"{stray.expression} is on {stray.device}"
+    mine = say("{name} is on {device}", name=stray.expression, device=stray.device)
     if finding.host_required:
-        return f"{mine}, it has to be on {finding.target}"
+        return say("{found}, it has to be on {target}", found=mine, target=finding.target)
     if other is not None and other.device:
-        return f"{mine}, {other.expression} is on {other.device}"
-    return f"{mine}, it should be on {finding.target}" if finding.target else mine
+        return clauses((mine, say("{name} is on {device}", name=other.expression, device=other.device)))
+    return say("{found}, it should be on {target}", found=mine, target=finding.target) if finding.target else mine
 
 
 def place(site: Site) -> Place:
@@ -173,7 +186,7 @@ def _subject_of_stray(stray: Stray) -> Subject:
 def _other(finding: Finding) -> Subject | None:
     other = finding.other
     if finding.host_required or (finding.mismatch.family == "generator" and other is None):
-        return Subject(expression="the host", device="cpu (required)", kind="rule", place=place(finding.failed))
+        return Subject(expression=say("the host"), device="cpu (required)", kind="rule", place=place(finding.failed))
     if other is None or other.device is None:
         return None
     is_tensor = other.known and placement.is_tensor(other.value)
@@ -244,7 +257,7 @@ def _mark(operand: Operand, start: int, end: int, finding: Finding) -> Mark:
 def _explanation(finding: Finding) -> str:
     stray = finding.stray
     if stray is None:
-        return _absent(finding.mismatch) if finding.cause == "no_accelerator" else finding.mismatch.meaning
+        return _absent(finding.mismatch) if finding.cause == "no_accelerator" else say(finding.mismatch.meaning)
     cause = finding.cause
     origin = finding.origin.site if finding.origin is not None else stray.site
     if finding.told is not None:
@@ -261,14 +274,15 @@ def _explanation(finding: Finding) -> str:
     if finding.cause in ("input_not_moved", "label_not_moved", "nested_batch_partly_moved") and loop is not None:
         origin = loop
     at = place(origin)
-    return (VARIANTS.get(cause) or EXPLANATIONS.get(cause) or EXPLANATIONS["unknown"]).format(
+    return say(
+        VARIANTS.get(cause) or EXPLANATIONS.get(cause) or EXPLANATIONS["unknown"],
         stray=stray.expression,
-        other=finding.other.expression if finding.other is not None else "the rest",
+        other=finding.other.expression if finding.other is not None else say("the rest"),
         device=stray.device,
-        target=finding.target or "the other device",
+        target=finding.target or say("the other device"),
         origin=at.source,
         where=str(at),
-        owner=placement.class_name(type(stray.owner)) if stray.owner is not None else "the object",
+        owner=placement.class_name(type(stray.owner)) if stray.owner is not None else say("the object"),
         kind=stray.kind,
         attribute=stray.attribute or stray.expression,
     )
@@ -284,4 +298,4 @@ def _twins(finding: Finding) -> list[str]:
     others.discard(cell.number)
     if not others or cell.cell_id is None:
         return []
-    return ["the same text also ran as " + ", ".join(f"In [{n}]" for n in sorted(others))]
+    return [say("the same text also ran as {cells}", cells=joined(f"In [{n}]" for n in sorted(others)))]

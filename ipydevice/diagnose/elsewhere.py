@@ -19,11 +19,14 @@ from ipydevice.diagnose.frames import Frame, is_library
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.source import Source
+from ipydevice.language import Sentence, say
 from ipydevice.messages import Mismatch
 
 _MOST_TEXTS = 24
-_SHARED = "is a plain attribute: replicas share it, they get no copy of their own"
-_BOUND = "is read by a method that was bound before: in every replica its self is the first card's module"
+_SHARED: Sentence = "{name} is a plain attribute: replicas share it, they get no copy of their own"
+_BOUND: Sentence = (
+    "{name} is read by a method that was bound before: in every replica its self is the first card's module"
+)
 
 
 def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice | None:
@@ -50,7 +53,7 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice | 
                 elsewhere=source,
             )  # fmt: skip
             step = tracer.of_attribute_of(owner, expr.attr)
-            fact = f"{ast.unparse(expr)} {_SHARED if via == 'attribute' else _BOUND}"
+            fact = say(_SHARED if via == "attribute" else _BOUND, name=ast.unparse(expr))
             return Choice(stray, None, [stray], [step] if step is not None else [], evidence=[fact], margin=1.0)
         return None
     return None

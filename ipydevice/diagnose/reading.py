@@ -17,6 +17,7 @@ from ipydevice.diagnose.modules_read import Modules
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.printed import PrintedSite
 from ipydevice.diagnose.source import FunctionNode, Source
+from ipydevice.language import say
 from ipydevice.messages import Mismatch
 
 HOST: Final = "cpu"
@@ -371,7 +372,13 @@ class Reading:
             steps = self.chain(site, "", kind)
             line = getattr(steps[-1].site.node, "lineno", None) if steps else None
             if line is not None:
-                facts.append(f"{site.source.segment(site.node)} comes from `{steps[-1].site.source.line_text(line)}`")
+                facts.append(
+                    say(
+                        "{name} comes from `{line}`",
+                        name=site.source.segment(site.node),
+                        line=steps[-1].site.source.line_text(line),
+                    )
+                )
         return facts
 
 

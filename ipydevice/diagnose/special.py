@@ -16,6 +16,7 @@ from ipydevice.diagnose.infer import device_name, keyword, moved_to, with_index
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.source import Source
+from ipydevice.language import say
 from ipydevice.messages import Mismatch
 from ipydevice.placement.kinds import attributes
 
@@ -80,7 +81,15 @@ def _optimizer(frames: list[Frame], optimizer: Any, tracer: Tracer) -> Choice | 
                 [stray],
                 _last_touched(frame.source.segment(node), member.key, tracer)
                 or tracer.trace(Site(frame.source, node, frame.frame)),
-                evidence=[f"the parameter {parameter} is on {home}, its {inner.path} in the state is on {away}"],
+                evidence=[
+                    say(
+                        "the parameter {parameter} is on {home}, its {state} in the state is on {away}",
+                        parameter=parameter,
+                        home=home,
+                        state=inner.path,
+                        away=away,
+                    )
+                ],
                 margin=10.0,
             )
     return None
@@ -137,7 +146,7 @@ def _loader(iterator: Any, frames: list[Frame], mismatch: Mismatch, tracer: Trac
     given = {"value": live, "known": True} if is_loader else {}
     held = attributes(iterator)
     assert frame.source is not None
-    evidence = [f"`{frame.source.segment(node)}` was putting a batch together"]
+    evidence = [say("`{code}` was putting a batch together", code=frame.source.segment(node))]
     if mismatch.family == "generator":
         device = mismatch.argument_device or (mismatch.devices[-1] if mismatch.devices else None)
         device = with_index(device) if device is not None else None
@@ -150,7 +159,7 @@ def _loader(iterator: Any, frames: list[Frame], mismatch: Mismatch, tracer: Trac
             stray = Candidate(frame, call, "value", away, result=True, elsewhere=source)
             step = Step("item", Site(source, source.statement(call) or call, None), call)
             return Choice(
-                stray, None, [], [step], evidence=[*evidence, "a Dataset should give host tensors"], margin=2.0
+                stray, None, [], [step], evidence=[*evidence, say("a Dataset should give host tensors")], margin=2.0
             )
     return Choice(Candidate(frame, node, "value", away, **given), None, [], [], evidence=evidence, margin=0.5)
 
@@ -229,5 +238,7 @@ def _custom_function(frames: list[Frame], name: str, mismatch: Mismatch, tracer:
             home = mismatch.reference_device or (mismatch.devices[0] if mismatch.devices else None)
             met = Candidate(frame, expr, "value", home, elsewhere=source)
             steps: list[Step] = tracer.trace(Site(source, expr, None), device)
-            return Choice(stray, met, [stray], steps, evidence=[f"{name}.backward returns it"], margin=5.0)
+            return Choice(
+                stray, met, [stray], steps, evidence=[say("{name}.backward returns it", name=name)], margin=5.0
+            )
     return None

@@ -13,11 +13,11 @@ from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import FACTORIES, call_name, is_conversion, keyword, moved_to, on_the_way
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
+from ipydevice.language import say
 from ipydevice.messages import Mismatch
 
 HOST = "cpu"
 _MOVES = ("to", "cuda", "xpu", "hpu", "npu")
-_BY_RULE = "an index has to be on the host or with the tensor that it selects from"
 
 
 def weight(
@@ -33,7 +33,7 @@ def weight(
     device = candidate.device
     name = candidate.expression
     if device == "meta":
-        return 10.0, [f"{name} is on meta: it has a shape and no data"]
+        return 10.0, [say("{name} is on meta: it has a shape and no data", name=name)]
     if device == HOST and any(other.device not in (HOST, "meta") for other in everyone):
         points += 2.0
     between_cards = HOST not in {other.device for other in everyone}
@@ -42,19 +42,32 @@ def weight(
         if _is_split(candidate, everyone, tracer):
             return -4.0, []
         if literals.moves_module(candidate.site, candidate.value, device or "", tracer):
-            return 4.0, [f"the code puts {name} on {device}, a card that it names as a constant"]
+            return 4.0, [
+                say("the code puts {name} on {device}, a card that it names as a constant", name=name, device=device)
+            ]
         return -4.0, []  # parameters are at home and activations travel
     if mismatch.family == "indexing" and candidate.role == "value":
         stays = between_cards and _weight_of_history(candidate, tracer, []) <= 0  # between cards the index travels
         if stays or _belongs_there(candidate, tracer):
             return 0.5, facts
-        return points + 3.5, [f"{name} is on {device}, and what it gives is used on the device of the index"]
+        return points + 3.5, [
+            say("{name} is on {device}, and what it gives is used on the device of the index", name=name, device=device)
+        ]
     if mismatch.family == "indexing" and candidate.role == "index":
-        return points + 3.0, [f"{name} is the index, on {device}; {_BY_RULE}"]
+        return points + 3.0, [
+            say(
+                "{name} is the index, on {device}; an index has to be on the host or with the tensor "
+                "that it selects from",
+                name=name,
+                device=device,
+            )
+        ]
     if candidate.role == "index":
         points += 0.5
     if tracer.in_loader:
-        why = f"{name} is made on {device} for a DataLoader, whose items belong on the host"
+        why = say(
+            "{name} is made on {device} for a DataLoader, whose items belong on the host", name=name, device=device
+        )
         return (points + 4.0, [why]) if device != HOST else (0.0, facts)
     unreachable = _unreachable_by_to(candidate, tracer)
     if unreachable is not None:
@@ -63,7 +76,7 @@ def weight(
         facts += [fact] if owner_device != device else []
     elif candidate.via == "state":
         points += 4.0
-        facts.append(f"{name} is optimizer state on {device}")
+        facts.append(say("{name} is optimizer state on {device}", name=name, device=device))
     elif candidate.via in ("parameter", "buffer"):
         points += _weight_of_registered(candidate)
         if points > 0 and placement.is_module(candidate.root) and holders.wholly_on(candidate.root, HOST):
@@ -102,8 +115,14 @@ def _unreachable_by_to(candidate: Candidate, tracer: Tracer) -> tuple[str, str] 
         devices = {placement.device_of(t) for t in holders.registered(module)} - {"meta"}
         if len(devices) == 1:
             home, kind = devices.pop(), placement.class_name(type(keeper))
-            whose = f"{kind}'s" if module is keeper else f"{placement.class_name(type(module))}'s"
-            fact = f"{path} is a plain attribute of {kind}, so .to() leaves it behind; {whose} parameters are on {home}"
+            whose = kind if module is keeper else placement.class_name(type(module))
+            fact = say(
+                "{name} is a plain attribute of {kind}, so .to() leaves it behind; {whose}'s parameters are on {home}",
+                name=path,
+                kind=kind,
+                whose=whose,
+                home=home,
+            )
             return home, fact
     return None
 
@@ -178,7 +197,7 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
     for step in chain:
         function = step.site.source.function(step.site.node) if step.how == "return" else None
         if function is not None and bindings.is_memoised(function):
-            facts.append(f"{candidate.expression} is remembered from an earlier call")
+            facts.append(say("{name} is remembered from an earlier call", name=candidate.expression))
             return 1.5
     for expr, where in ends:
         scope = tracer.scope(where)
@@ -195,11 +214,21 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
             if call_name(call, scope) in FACTORIES:
                 if keyword(call, "device") is None and candidate.device != HOST:
                     facts.append(
-                        f"{where.source.segment(call)} names no device: the default device is {candidate.device}"
+                        say(
+                            "{code} names no device: the default device is {device}",
+                            code=where.source.segment(call),
+                            device=candidate.device,
+                        )
                     )
                     return 3.5 if _sets_default_in_passing(tracer) else 1.5
                 if keyword(call, "device") is None:
-                    facts.append(f"{candidate.expression} is made by {where.source.segment(call)} without a device")
+                    facts.append(
+                        say(
+                            "{name} is made by {code} without a device",
+                            name=candidate.expression,
+                            code=where.source.segment(call),
+                        )
+                    )
                     return 2.0 if where.source.function(call) is not None else 0.5
                 return -2.0
     if chain and chain[-1].how == "loop":
@@ -227,7 +256,15 @@ def _share_of_list(candidate: Candidate) -> tuple[float, list[str]]:
     if 2 * mine >= len(devices):
         return 0.0, []
     listed = candidate.source.segment(candidate.node)
-    return 1.0, [f"{mine} of the {len(devices)} tensors in {listed} is on {candidate.device}"]
+    return 1.0, [
+        say(
+            "{mine} of the {count} tensors in {name} is on {device}",
+            mine=mine,
+            count=len(devices),
+            name=listed,
+            device=candidate.device,
+        )
+    ]
 
 
 def _is_told_where(call: ast.Call, scope: Scope) -> bool:
@@ -259,7 +296,7 @@ def _is_filled_by_moves(candidate: Candidate, tracer: Tracer) -> bool:
 
 
 def _is_moved_afterwards(candidate: Candidate) -> bool:
-    """Whether what is selected is moved next: ``data[perm].to(d)``, or ``x = data[perm]`` and then ``x.to(d)``."""
+    """Whether what is selected is moved next, or selects itself: ``data[perm].to(d)``, ``i = rows[best]; x[i]``."""
     source, node = candidate.source, candidate.node
     names: set[str] = set()
     for outer in source.ancestors(node):
@@ -273,12 +310,13 @@ def _is_moved_afterwards(candidate: Candidate) -> bool:
     for part in ast.walk(scope):  # `(f.to(d) for f in fields)`
         if isinstance(part, (ast.comprehension, ast.For)) and isinstance(part.iter, ast.Name) and part.iter.id in names:
             names |= {inner.id for inner in ast.walk(part.target) if isinstance(inner, ast.Name)}
-    moved = (
-        part.func.value
-        for part in ast.walk(scope)
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _MOVES
-    )
-    return any(isinstance(what, ast.Name) and what.id in names for what in moved)
+    for part in ast.walk(scope):
+        match part:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if name in names and attr in _MOVES:
+                return True
+            case ast.Subscript(slice=ast.Name(id=name)) if name in names:
+                return True  # an index itself, which the host is good for
+    return False
 
 
 def _is_split(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
@@ -324,8 +362,8 @@ def facts_of_other(other: Candidate) -> list[str]:
         count = sum(1 for _ in holders.registered(other.root))
         text = other.source.segment(other.node)
         return [
-            f"{text}'s {count} parameters and buffers are on {other.device}"
+            say("{name}'s {count} parameters and buffers are on {device}", name=text, count=count, device=other.device)
             if count > 1
-            else f"{text} is on {other.device}"
+            else say("{name} is on {device}", name=text, device=other.device)
         ]
-    return [f"{other.expression} is on {other.device}"]
+    return [say("{name} is on {device}", name=other.expression, device=other.device)]

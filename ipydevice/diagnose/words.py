@@ -7,7 +7,9 @@ object's class, {attribute} the name it has there.
 
 from __future__ import annotations
 
-EXPLANATIONS: dict[str, str] = {
+from ipydevice.language import Sentence
+
+EXPLANATIONS: dict[str, Sentence] = {
     "input_not_moved": "{stray} comes from `{origin}` ({where}) and nothing on its way moves it to {target}",
     "label_not_moved": "{stray} comes from `{origin}` ({where}) and is never moved to {target}, where {other} is",
     "fresh_tensor_no_device": "`{origin}` ({where}) makes a new tensor without device=, so it lands on {device}",
@@ -63,7 +65,7 @@ EXPLANATIONS: dict[str, str] = {
 }
 
 # The same causes where more is known.
-VARIANTS: dict[str, str] = {
+VARIANTS: dict[str, Sentence] = {
     "origin_not_shown": "the lines shown do not tell where {stray} was made; nothing in them moves it to {target}",
     "attribute_of_no_module": "{owner} keeps it as `{attribute}` (`{origin}`, {where}) and is no nn.Module, so "
     "moving models does not move it",
@@ -73,7 +75,7 @@ VARIANTS: dict[str, str] = {
     "moved_away": "{stray} was last moved by `{origin}` ({where}), to {device}",
 }
 
-HABITS: dict[str, str] = {
+HABITS: dict[str, Sentence] = {
     "input_not_moved": "Move the whole batch in one place, first thing in the loop.",
     "label_not_moved": "Move inputs and labels together, first thing in the loop.",
     "fresh_tensor_no_device": "Make tensors where their neighbours are: device=x.device, or torch.zeros_like(x).",

@@ -15,6 +15,7 @@ from ipydevice.fixes import bindings, classes, ordinals
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name, own_nodes
+from ipydevice.language import say
 
 _NAMED = re.compile(r"(cuda|mps|xpu|hpu|npu|mtia)(?::(\d+))?")
 _ASK = {"cuda": "cuda.is_available", "mps": "backends.mps.is_available", "xpu": "xpu.is_available"}
@@ -59,7 +60,7 @@ def _loads(ctx: Context) -> Iterator[Proposal]:
         if isinstance(node, ast.Call) and last_name(node.func) == "load":
             draft = ctx.draft(failed.source)
             draft.keyword(node, "map_location", '"cpu"')
-            yield Proposal("load to the host", [draft], note="move the result to the device afterwards")
+            yield Proposal(say("load to the host"), [draft], note=say("move the result to the device afterwards"))
             return
 
 
@@ -87,13 +88,13 @@ def _other_card(ctx: Context) -> Iterator[Proposal]:
                 other.replace(node, choice if _stands_alone(source, node) else f"({choice})")
         plain += [one] if one else []
         asking += [other] if other else []
-    note = f"there is no {kind}:{number} on this machine"
+    note = say("there is no {kind}:{number} on this machine", kind=kind, number=number)
     if plain:
-        yield Proposal("use the card that there is, not one by its number", plain, note=note)
+        yield Proposal(say("use the card that there is, not one by its number"), plain, note=note)
     else:
         yield from _counted(ctx, kind)
     if asking:
-        yield Proposal(f"use {kind}:{number} only where there is one", asking, note=note)
+        yield Proposal(say("use {kind}:{number} only where there is one", kind=kind, number=number), asking, note=note)
 
 
 def _asked_for(ctx: Context) -> tuple[str, int] | None:
@@ -168,13 +169,13 @@ def _counted(ctx: Context, kind: str) -> Iterator[Proposal]:
                 if step is not None and isinstance(step.value, ast.Constant):
                     draft = ctx.draft(step.site.source)
                     draft.replace(step.value, "0")
-                    yield Proposal(f"set {number} to a card that there is", [draft])
+                    yield Proposal(say("set {number} to a card that there is", number=number), [draft])
                 first = node.values[0]
                 mark = first.value if isinstance(first, ast.Constant) and type(first.value) is str else ""
                 draft = ctx.draft(failed.source)
                 inner = number if number.isidentifier() else f"({number})"
                 draft.replace(node, f'f"{mark}{{{inner} % {count}()}}"')
-                yield Proposal(f"go round the cards that there are: {count}()", [draft])
+                yield Proposal(say("go round the cards that there are: {call}()", call=count), [draft])
                 return
 
 
@@ -193,7 +194,7 @@ def _other_device(ctx: Context) -> Iterator[Proposal]:
                 _asks_first(ctx, draft, Site(source, node))
         drafts += [draft] if draft else []
     if drafts:
-        yield Proposal("use the accelerator only where there is one", drafts)
+        yield Proposal(say("use the accelerator only where there is one"), drafts)
 
 
 def _is_setting(source: Source, node: ast.AST) -> bool:

@@ -16,6 +16,7 @@ from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.modules import moved_in_pieces, workspace_device
 from ipydevice.fixes.names import bound, last_name, receiver, root
 from ipydevice.fixes.objects import built_on_device, move_object
+from ipydevice.language import joined, say
 from ipydevice.placement.kinds import attributes
 from ipydevice.placement.tensors import read
 
@@ -98,15 +99,17 @@ def as_buffer(ctx: Context, owner: Any, attribute: str) -> Proposal | None:
             f'{path}.register_buffer("{name}", {path}.__dict__.pop("{name}").to({device}){tails[name]})'
             for name in chosen
         )
-    listed = " and ".join(f"{receiver(first.method)}.{name}" for name in chosen)
+    names = [f"{receiver(first.method)}.{name}" for name in chosen]
     kept = [name for name, tail in tails.items() if not tail]
     return Proposal(
-        f"make {listed} {'a buffer, which moves' if len(chosen) == 1 else 'buffers, which move'} with the module",
+        say("make {name} a buffer, which moves with the module", name=names[0])
+        if len(names) == 1
+        else say("make {names} buffers, which move with the module", names=say(" and ").join(names)),
         drafts,
         live=repair,
-        note=f"the checkpoint gets {', '.join(kept)}; persistent=False keeps it out"
+        note=say("the checkpoint gets {names}; persistent=False keeps it out", names=joined(kept))
         if kept
-        else "persistent=False: it is computed anew, so checkpoints keep their keys",
+        else say("persistent=False: it is computed anew, so checkpoints keep their keys"),
     )
 
 
@@ -195,5 +198,5 @@ def at_use(ctx: Context) -> Iterator[Proposal]:
         yield kept
     used = uses.where_used(ctx)
     if used is not None:
-        used.note = used.note or "copies it on every call"
+        used.note = used.note or say("copies it on every call")
         yield used

@@ -10,6 +10,7 @@ from ipydevice.diagnose.finding import Site
 from ipydevice.fixes import classes, moves, phrases
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import last_name, receiver
+from ipydevice.language import say
 
 HELPER = '''def move_to(batch, device):
     """The batch with every tensor in it on the device, whatever it is made of."""
@@ -46,7 +47,7 @@ def whole_batch(ctx: Context) -> Iterator[Proposal]:
             draft.after(anchor, flat)
         else:
             draft.top_of(block, flat)
-        yield Proposal(f"move the whole of {name} at once", [draft])
+        yield Proposal(say("move the whole of {name} at once", name=name), [draft])
     outer = _outermost(site)
     if outer is None or "move_to" in ctx.work.globals_of(site):
         return
@@ -54,7 +55,9 @@ def whole_batch(ctx: Context) -> Iterator[Proposal]:
     draft.before(outer, HELPER)
     draft.top_of(block, f"{name} = move_to({name}, {device})")
     yield Proposal(
-        f"move the whole of {name}, whatever it is made of", [draft], note="also what this code does not use"
+        say("move the whole of {name}, whatever it is made of", name=name),
+        [draft],
+        note=say("also what this code does not use"),
     )
 
 
@@ -74,7 +77,9 @@ def deeper(ctx: Context) -> Iterator[Proposal]:
                     device = function.args.args[1].arg
                     draft = ctx.draft(source)
                     draft.replace(other, f"{function.name}({name}, {device}) if isinstance({name}, dict) else {name}")
-                    yield Proposal(f"let {function.name} move what is deeper inside as well", [draft])
+                    yield Proposal(
+                        say("let {function} move what is deeper inside as well", function=function.name), [draft]
+                    )
                     return
 
 
@@ -116,7 +121,15 @@ def _forgotten_member(ctx: Context) -> Iterator[Proposal]:
                         continue
                     draft = ctx.draft(source)
                     draft.after(statement, f"{new} = {new}{text[len(old) :]}")
-                    yield Proposal(f"move {stray.attribute} in {node.name}.{method.name}, beside the others", [draft])
+                    yield Proposal(
+                        say(
+                            "move {name} in {owner}.{method}, beside the others",
+                            name=stray.attribute,
+                            owner=node.name,
+                            method=method.name,
+                        ),
+                        [draft],
+                    )
                     return
 
 
@@ -161,4 +174,4 @@ def list_at_use(ctx: Context) -> Iterator[Proposal]:
     if device is not None:
         draft = ctx.draft(stray.site.source)
         draft.replace(stray.site.node, f"[t.to({device}) for t in {stray.site.node.id}]")
-        yield Proposal(f"move what is in {stray.site.node.id} where it is used", [draft])
+        yield Proposal(say("move what is in {name} where it is used", name=stray.site.node.id), [draft])

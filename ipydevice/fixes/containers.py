@@ -14,6 +14,7 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import live_name, module_left_behind, workspace_device
 from ipydevice.fixes.names import last_name, receiver
 from ipydevice.fixes.workspace import frame_locals
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 from ipydevice.placement.tensors import read
 
@@ -102,7 +103,7 @@ def _registered(ctx: Context, owner: Any, attribute: str, held: Any) -> Iterator
         live = None
         if fits:
             _wrapped(draft, site, setting.value, name)
-            title = f"make {own}.{attribute} an nn.{kind}"
+            title = say("make {own}.{attribute} an nn.{kind}", own=own, attribute=attribute, kind=kind)
             if path is not None and device is not None:
                 live = f"{path}.{attribute} = {live_name(ctx, f'nn.{kind}')}({path}.{attribute}).to({device})"
         else:
@@ -112,12 +113,12 @@ def _registered(ctx: Context, owner: Any, attribute: str, held: Any) -> Iterator
             if _grows_later(node, attribute):
                 continue
             draft.after(setting.statement, f"{own}.{attribute}_modules = {listed}({values})")
-            title = f"register the modules of {own}.{attribute}"
+            title = say("register the modules of {own}.{attribute}", own=own, attribute=attribute)
         yield Proposal(
             title,
             [draft],
             live=live,
-            note="its parameters join model.parameters() and the checkpoint; build optimizers after it",
+            note=say("its parameters join model.parameters() and the checkpoint; build optimizers after it"),
         )
 
 
@@ -141,8 +142,13 @@ def of_tensors(ctx: Context, owner: Any, attribute: str) -> Iterator[Proposal]:
         draft = ctx.draft(source)
         _wrapped(draft, setting.site, setting.value, name)
         live = f"{path}.{attribute} = {live_name(ctx, f'nn.{kind}')}({path}.{attribute}).to({device})"
-        note = "they join model.parameters() and the checkpoint; build optimizers after it"
-        yield Proposal(f"make {own}.{attribute} an nn.{kind}", [draft], live=live if reached else None, note=note)
+        note = say("they join model.parameters() and the checkpoint; build optimizers after it")
+        yield Proposal(
+            say("make {own}.{attribute} an nn.{kind}", own=own, attribute=attribute, kind=kind),
+            [draft],
+            live=live if reached else None,
+            note=note,
+        )
     elif type(held) is not dict and _is_stackable(parts) and not _is_changed(node, attribute):
         stack = ctx.work.torch_name(setting.site, "stack")
         value = setting.value
@@ -152,9 +158,14 @@ def of_tensors(ctx: Context, owner: Any, attribute: str) -> Iterator[Proposal]:
         key = classes.quote(source, attribute)
         code = f"{own}.register_buffer({key}, {stack}({draft.segment(value)}), persistent=False)"
         draft.replace_statement(setting.statement, code)
-        note = "as one tensor of all of them, which loops and numbers take as before; persistent=False keeps it out of "
+        note = say(
+            "as one tensor of all of them, which loops and numbers take as before; "
+            "persistent=False keeps it out of checkpoints"
+        )
         yield Proposal(
-            f"make {own}.{attribute} a buffer, which moves with the module", [draft], note=note + "checkpoints"
+            say("make {name} a buffer, which moves with the module", name=f"{own}.{attribute}"),
+            [draft],
+            note=note,
         )
 
 

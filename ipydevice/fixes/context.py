@@ -23,6 +23,7 @@ from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import own_nodes
 from ipydevice.fixes.rerun import Plan, Rerunner
 from ipydevice.fixes.workspace import Workspace
+from ipydevice.language import say
 
 Repairer = Callable[["Context"], Iterator["Proposal"]]
 
@@ -147,7 +148,9 @@ class Context:
                 edit,
                 setup=proposal.live,
                 rerun=self._with_texts(gentle, after),
-                note=_sentences(proposal.note, "the same is done to the live objects, so nothing is trained again"),
+                note=_sentences(
+                    proposal.note, say("the same is done to the live objects, so nothing is trained again")
+                ),
             )
             return [kept, self._repair(proposal), edit]
         return [edit, self._repair(proposal)]
@@ -189,17 +192,19 @@ class Context:
             if device is not None and after is not None:
                 found |= dict(memos.mended(self, draft.source.tree, ast.parse(after), device))
         code = [one for name, one in found.items() if name not in anew]
-        kept = f"what {' and '.join(n for n in found if n not in anew)} keeps already is mended as well"
+        kept = say(
+            "what {names} keeps already is mended as well", names=say(" and ").join(n for n in found if n not in anew)
+        )
         return replace(edit, setup="\n".join(code), note=_sentences(edit.note, kept)) if code else edit
 
     def _repair(self, proposal: Proposal) -> Fix:
         plan = self.rerunner.only_failed()
         return Fix(
-            title=f"{proposal.title}, only for this session",
+            title=say("{title}, only for this session", title=proposal.title),
             kind="repair",
             setup=proposal.live,
             rerun=plan.rerun,
-            note=_sentences("the text stays as it is: after a restart the error is back", *self._half_done(plan)),
+            note=_sentences(say("the text stays as it is: after a restart the error is back"), *self._half_done(plan)),
             checked=proposal.certain and proposal.live is not None and _compiles(proposal.live),
         )
 
@@ -225,7 +230,8 @@ class Context:
         line = start.frame.f_lineno if start.frame is not None else 0  # the frame has ended where it raised
         anew = self.work.effects(failed).binds.union(*(self.work.effects(cell).binds for cell in plan.cells))
         return [
-            f"the failed run has already called {name}.{method}()" + undo.spoken(self.work.effects(failed).tree, node)
+            say("the failed run has already called {name}.{method}()", name=name, method=method)
+            + undo.spoken(self.work.effects(failed).tree, node)
             for name, method, node in self.work.effects(failed).unsafe
             if node.lineno < line and name not in anew
         ][:2]
@@ -246,7 +252,7 @@ def diff(edit: Edit) -> str:
 
 
 def _sentences(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)
+    return say("; ").join(part for part in parts if part)
 
 
 def _needs_no_target(finding: Finding) -> bool:

@@ -8,10 +8,11 @@ from ipydevice.cells import Cell
 from ipydevice.fixes import undo
 from ipydevice.fixes.names import REPEATS_BADLY, Effects, last_name
 from ipydevice.fixes.workspace import Workspace
+from ipydevice.language import Sentence, say
 
 LONG = 60.0  # seconds from which a re-run is worth avoiding
 _TRAINS = frozenset({"step", "fit", "train_epoch", "train_one_epoch", "backward", "learn"})
-_OUTSIDE = {
+_OUTSIDE: dict[str, Sentence] = {
     "savefig": "writes a file",
     "save": "writes a file",
     "to_csv": "writes a file",
@@ -67,9 +68,15 @@ def dangers(cell: Cell, kept: list[Cell], effects: dict[Cell, Effects]) -> list[
         fresh = name in effects[cell].binds or any(name in effects[c].binds for c in earlier)
         if not fresh:
             found.append(
-                f"In [{cell.number}] {REPEATS_BADLY[method]}: {name}.{method}" + undo.spoken(effects[cell].tree, node)
+                say(
+                    "In [{cell}] {does}: {call}",
+                    cell=cell.number,
+                    does=say(REPEATS_BADLY[method]),
+                    call=f"{name}.{method}",
+                )
+                + undo.spoken(effects[cell].tree, node)
             )
     for part in effects[cell].nodes:
         if isinstance(part, ast.Call) and last_name(part.func) in _OUTSIDE:
-            found.append(f"In [{cell.number}] {_OUTSIDE[last_name(part.func)]} again")
+            found.append(say("In [{cell}] {does} again", cell=cell.number, does=say(_OUTSIDE[last_name(part.func)])))
     return list(dict.fromkeys(found))[:3]

@@ -15,6 +15,7 @@ from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.generators import drawing_calls
 from ipydevice.fixes.names import last_name
 from ipydevice.fixes.phrases import listed, move_all
+from ipydevice.language import say
 
 
 def host_dataset(ctx: Context) -> Iterator[Proposal]:
@@ -26,10 +27,11 @@ def host_dataset(ctx: Context) -> Iterator[Proposal]:
                 continue
             drafts = {source: draft}
             moved = [name for name in _move_in_loops(ctx, drafts, source, getter) if name]
-            title = "let the data set give host tensors"
+            title = say("let the data set give host tensors")
             if moved:
-                title += f" and move {listed(list(dict.fromkeys(moved)))} in the loop"
-            yield Proposal(title, list(drafts.values()), note="the loop moves them, with pin_memory at no cost")
+                names = listed(list(dict.fromkeys(moved)))
+                title = say("let the data set give host tensors and move {names} in the loop", names=names)
+            yield Proposal(title, list(drafts.values()), note=say("the loop moves them, with pin_memory at no cost"))
             return
 
 
@@ -47,8 +49,8 @@ def unpinned(ctx: Context) -> Iterator[Proposal]:
                 ):
                     draft = ctx.draft(source)
                     draft.replace(keyword.value, "False")
-                    note = "its tensors are on the accelerator already: there is nothing to pin"
-                    yield Proposal("build the loader without pinned memory", [draft], note=note)
+                    note = say("its tensors are on the accelerator already: there is nothing to pin")
+                    yield Proposal(say("build the loader without pinned memory"), [draft], note=note)
                     return
 
 
@@ -65,9 +67,9 @@ def without_workers(ctx: Context) -> Iterator[Proposal]:
             if option in said and ast.unparse(said[option]) != off:
                 draft.replace(said[option], off)
         yield Proposal(
-            f"let {name} read in this process, without workers",
+            say("let {name} read in this process, without workers", name=name),
             [draft],
-            note="a worker cannot read what is on the card, but host tensors, which the loop would then move",
+            note=say("a worker cannot read what is on the card, but host tensors, which the loop would then move"),
         )
         return
 
@@ -97,7 +99,8 @@ def pinned_on_the_host(ctx: Context) -> Iterator[Proposal]:
             continue  # what is called would be called twice
         draft = ctx.draft(failed.source)
         draft.wrap(call, "(", f" if {text}.is_cpu and {asked}() else {text})")
-        yield Proposal(f"pin {text} only where it is on the host", [draft], note="what is on the card needs no pinning")
+        title = say("pin {name} only where it is on the host", name=text)
+        yield Proposal(title, [draft], note=say("what is on the card needs no pinning"))
         return
 
 

@@ -10,6 +10,7 @@ from ipydevice.diagnose.infer import device_name, with_index
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import bound
+from ipydevice.language import say
 
 
 def said_in_the_call(ctx: Context) -> Iterator[Proposal]:
@@ -26,7 +27,9 @@ def said_in_the_call(ctx: Context) -> Iterator[Proposal]:
                 continue
             draft = ctx.draft(site.source)
             draft.keyword(call, name, device)
-            yield Proposal(f"say {name}={device} in the call, which left it to a default", [draft])
+            yield Proposal(
+                say("say {name}={device} in the call, which left it to a default", name=name, device=device), [draft]
+            )
             return
 
 

@@ -11,6 +11,7 @@ from ipydevice.fixes import classes
 from ipydevice.fixes.attributes import as_buffer, at_use, owners
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import bound, last_name, receiver, root
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 from ipydevice.placement.tensors import read
 
@@ -77,7 +78,7 @@ def _computed_at_use(ctx: Context, owner: Any, attribute: str) -> Proposal | Non
         setting.statement
     )
     return Proposal(
-        f"compute self.{attribute} where it is used",
+        say("compute self.{attribute} where it is used", attribute=attribute),
         [draft],
-        note="so it follows the parameter when that is moved or trained",
+        note=say("so it follows the parameter when that is moved or trained"),
     )

@@ -6,6 +6,7 @@ import tokenize
 from pathlib import Path
 
 from ipydevice.diagnosis import Edit, Fix
+from ipydevice.language import say
 
 
 def write(fix: Fix) -> list[str]:
@@ -33,5 +34,7 @@ def _read(edit: Edit) -> tuple[Path, str, str | None]:
         text = file.read()
         ends = file.newlines
     if text != edit.before:
-        raise ValueError(f"{path} has changed since the error; run the failed cell again for a fix of the new text")
+        raise ValueError(
+            say("{path} has changed since the error; run the failed cell again for a fix of the new text", path=path)
+        )
     return path, encoding, ends if isinstance(ends, str) else None

@@ -16,6 +16,7 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import last_name, parameters
 from ipydevice.fixes.phrases import listed, spoken, to
 from ipydevice.fixes.uses import items_at
+from ipydevice.language import say
 from ipydevice.placement import kinds
 
 
@@ -44,7 +45,7 @@ def kept_on_the_first_card(ctx: Context) -> Iterator[Proposal]:
 
 
 def _title(texts: list[str], device: str) -> str:
-    return f"move {listed(texts)} to {spoken(device)}, which is another in each replica"
+    return say("move {name} to {device}, which is another in each replica", name=listed(texts), device=spoken(device))
 
 
 def _note(ctx: Context) -> str:
@@ -52,17 +53,20 @@ def _note(ctx: Context) -> str:
     stray = ctx.stray
     assert stray is not None
     if stray.via in ("parameter", "buffer", "module"):
-        return (
+        return say(
             "it is read by a method of the first card's module, as a hook or a kept method is: "
             "called in forward, it would read each replica's own"
         )
     held = kinds.attributes(stray.owner).get(stray.attribute.replace("[", ".").split(".")[0])
     if placement.is_parameter(stray.value):
-        kind = "ParameterDict" if is_of(held, dict) else "ParameterList"
-        return f"a copy in each step; an nn.{kind} is copied to the cards with the module, a plain one is shared by all"
+        kind = "nn.ParameterDict" if is_of(held, dict) else "nn.ParameterList"
+        return say(
+            "a copy in each step; an {kind} is copied to the cards with the module, a plain one is shared by all",
+            kind=kind,
+        )
     if is_of(held, dict, list, tuple):
-        return "a copy in each step; buffers are copied to the cards with the module, a plain list or dict is not"
-    return "a copy in each step; a buffer is copied to the cards with the module"
+        return say("a copy in each step; buffers are copied to the cards with the module, a plain list or dict is not")
+    return say("a copy in each step; a buffer is copied to the cards with the module")
 
 
 def _where_read(ctx: Context, source: Source, node: ast.expr) -> Iterator[Proposal]:

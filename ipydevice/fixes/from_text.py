@@ -13,6 +13,7 @@ from ipydevice.fixes import propose
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.moves import where_passed
+from ipydevice.language import say
 
 _LISTS = (ast.List, ast.ListComp)
 _DICTS = (ast.Dict, ast.DictComp)
@@ -45,7 +46,10 @@ def _module_left_behind(ctx: Context) -> Iterator[Proposal]:
     site = type(step.site)(source, value)
     device = ctx.device(site)
     if device is not None:
-        yield Proposal(f"move {name or 'the module'} where it is made", [Draft(source).suffix(value, f".to({device})")])
+        yield Proposal(
+            say("move {name} where it is made", name=name or say("the module")),
+            [Draft(source).suffix(value, f".to({device})")],
+        )
 
 
 def _above_the_use(ctx: Context) -> Iterator[Proposal]:
@@ -60,7 +64,9 @@ def _above_the_use(ctx: Context) -> Iterator[Proposal]:
     device = ctx.device(type(stray.site)(source, statement), avoid=[name])
     if device is not None:
         draft = Draft(source).before(statement, f"{name}.to({device})")
-        yield Proposal(f"move {name} before it is used", [draft], note="moves nothing when it is there already")
+        yield Proposal(
+            say("move {name} before it is used", name=name), [draft], note=say("moves nothing when it is there already")
+        )
 
 
 def _target(step: Step) -> str:
@@ -97,7 +103,8 @@ def _plain_container(ctx: Context) -> Iterator[Proposal]:
     value, name = found
     wrapper = "nn.ModuleList" if isinstance(value, _LISTS) else "nn.ModuleDict"
     yield Proposal(
-        f"keep the modules of {name} in {wrapper}", [Draft(step.site.source).wrap(value, f"{wrapper}(", ")")]
+        say("keep the modules of {name} in {wrapper}", name=name, wrapper=wrapper),
+        [Draft(step.site.source).wrap(value, f"{wrapper}(", ")")],
     )
 
 
@@ -130,7 +137,8 @@ def _plain_attribute(ctx: Context) -> Iterator[Proposal]:
     value = step.site.source.segment(statement.value)
     code = f'self.register_buffer("{target.attr}", {value}, persistent=False)'
     yield Proposal(
-        f"register self.{target.attr} as a buffer", [Draft(step.site.source).replace_statement(statement, code)]
+        say("register self.{attribute} as a buffer", attribute=target.attr),
+        [Draft(step.site.source).replace_statement(statement, code)],
     )
 
 

@@ -13,6 +13,7 @@ from ipydevice.diagnose.source import Source
 from ipydevice.fixes import bindings, classes, results
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import last_name, parameters, root
+from ipydevice.language import say
 
 # What draws numbers when it is made or gone through, on the default device where it is told no generator.
 _DRAWING = ("DataLoader", "random_split", "RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
@@ -77,7 +78,7 @@ def _draw_on_its_device(ctx: Context) -> Iterator[Proposal]:
             parent = failed.source.parent(node)
             if not (isinstance(parent, ast.Attribute) and parent.attr in ("tolist", "item", "cpu")):
                 draft.suffix(node, ".cpu()")
-        yield Proposal("draw on the generator's own device", [draft])
+        yield Proposal(say("draw on the generator's own device"), [draft])
         return
 
 
@@ -98,9 +99,9 @@ def _another_for_this_call(ctx: Context) -> Iterator[Proposal]:
         text = failed.source.segment(given)
         draft.replace(given, f"{made}({wanted}).manual_seed({text}.initial_seed())")
         yield Proposal(
-            f"give {last_name(call.func)} a generator of its own, with the seed of {text}",
+            say("give {name} a generator of its own, with the seed of {other}", name=last_name(call.func), other=text),
             [draft],
-            note=f"it starts from that seed on each call, whatever {text} has drawn by then",
+            note=say("it starts from that seed on each call, whatever {name} has drawn by then", name=text),
         )
         return
 
@@ -124,9 +125,9 @@ def _made_on(ctx: Context, site: Site, call: ast.Call, device: str) -> Proposal:
     else:
         draft.keyword(call, "device", device)
     return Proposal(
-        "make the generator on the device that it draws for",
+        say("make the generator on the device that it draws for"),
         [draft],
-        note="each kind of device draws its own numbers from a seed",
+        note=say("each kind of device draws its own numbers from a seed"),
     )
 
 
@@ -237,9 +238,9 @@ def shuffled_loader(ctx: Context) -> Iterator[Proposal]:
         draft = ctx.draft(site.source)
         draft.keyword(call, "generator", f"{generator}(device={device})")
         yield Proposal(
-            f"give {name} a generator on the default device",
+            say("give {name} a generator on the default device", name=name),
             [draft],
-            note="what it draws follows this generator: seed it to repeat it",
+            note=say("what it draws follows this generator: seed it to repeat it"),
         )
         return
 

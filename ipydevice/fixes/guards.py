@@ -10,8 +10,9 @@ from ipydevice.diagnosis import Fix
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context
 from ipydevice.fixes.names import own_nodes
+from ipydevice.language import Sentence, say
 
-_HABITS = {
+_HABITS: dict[str, Sentence] = {
     "input_not_moved": "move each batch in one place, at the top of the loop",
     "label_not_moved": "move each batch in one place, at the top of the loop",
     "nested_batch_partly_moved": "move a batch by one function that goes as deep as the batch",
@@ -55,9 +56,15 @@ def guard(ctx: Context) -> Fix | None:
     )
     habit = _HABITS.get(ctx.finding.cause)
     made_there = ctx.work.effects(failed).binds & {name.split(".")[0].split("[")[0] for name, _ in parts}
-    place = f"above the line that fails in In [{failed.number}]" if made_there else f"above In [{failed.number}]"
-    note = f"it belongs {place}" + (f"; the habit that helps: {habit}" if habit else "")
-    return Fix(title="check the devices first, in a cell of its own", kind="guard", setup=code, note=note, checked=True)
+    note = say(
+        "it belongs above the line that fails in In [{cell}]" if made_there else "it belongs above In [{cell}]",
+        cell=failed.number,
+    )
+    if habit:
+        note = say("{note}; the habit that helps: {habit}", note=note, habit=say(habit))
+    return Fix(
+        title=say("check the devices first, in a cell of its own"), kind="guard", setup=code, note=note, checked=True
+    )
 
 
 def _quoted(text: str) -> str:

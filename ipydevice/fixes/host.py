@@ -17,6 +17,7 @@ from ipydevice.fixes.names import last_name, root
 from ipydevice.fixes.operands import HOST_ROOTS, wanted_on_host
 from ipydevice.fixes.phrases import listed
 from ipydevice.fixes.seams import at_the_seam
+from ipydevice.language import Sentence, say
 from ipydevice.placement.tensors import read
 
 
@@ -38,7 +39,7 @@ def to_numpy(ctx: Context) -> Iterator[Proposal]:
     for other in _others_for_the_host(ctx, stray.site, node):
         _to_host(draft, _past_detach(stray.site.source, other), ctx.value(_at(stray.site, other)))
     name = stray.site.source.segment(stray.site.node)
-    yield Proposal(f"bring {name} to the host there", [draft])
+    yield Proposal(say("bring {name} to the host there", name=name), [draft])
     kept = _kept_on_host(ctx)
     if kept is not None:
         yield kept
@@ -130,7 +131,7 @@ def _kept_on_host(ctx: Context) -> Proposal | None:
             value = call.args[0]
             detached = isinstance(value, ast.Call) and last_name(value.func) == "detach"
             draft.suffix(value, ".cpu()" if detached else ".detach().cpu()")
-            return Proposal("collect host tensors", [draft], note="waits for the accelerator on each step")
+            return Proposal(say("collect host tensors"), [draft], note=say("waits for the accelerator on each step"))
     return None
 
 
@@ -142,7 +143,7 @@ def must_be_cpu(ctx: Context) -> Iterator[Proposal]:
         draft = ctx.draft(lengths.source)
         assert isinstance(lengths.node, ast.expr)
         draft.suffix(lengths.node, ".cpu()")
-        yield Proposal(f"bring {lengths.source.segment(lengths.node)} to the host in this call", [draft])
+        yield Proposal(say("bring {name} to the host in this call", name=lengths.source.segment(lengths.node)), [draft])
     if lengths is None:
         yield from _numbers_in_the_call(ctx)
     given = _given_there(ctx)
@@ -156,8 +157,10 @@ def must_be_cpu(ctx: Context) -> Iterator[Proposal]:
             else:
                 draft.suffix(part, ".cpu()")
         texts = [given.source.segment(part) for part in parts]
-        where = "in this call" if len(texts) == 1 else "in these calls"
-        yield Proposal(f"bring {listed(list(dict.fromkeys(texts)))} to the host {where}", [draft])
+        names = listed(list(dict.fromkeys(texts)))
+        one = len(texts) == 1
+        said: Sentence = "bring {name} to the host in this call" if one else "bring {name} to the host in these calls"
+        yield Proposal(say(said, name=names), [draft])
     if stray is not None and stray.member:
         yield from _loaded_to_the_host(ctx)
         return
@@ -215,8 +218,10 @@ def _loaded_to_the_host(ctx: Context) -> Iterator[Proposal]:
         ):
             draft = ctx.draft(step.site.source)
             draft.keyword(value, "map_location", '"cpu"')
-            note = "load_state_dict() copies to the parameters' device; what else is used on the card has to be moved"
-            yield Proposal("load the file to the host", [draft], note=note)
+            note = say(
+                "load_state_dict() copies to the parameters' device; what else is used on the card has to be moved"
+            )
+            yield Proposal(say("load the file to the host"), [draft], note=note)
             return
 
 
@@ -235,7 +240,7 @@ def _numbers_in_the_call(ctx: Context) -> Iterator[Proposal]:
         if len(here) == 1:
             draft = ctx.draft(failed.source)
             draft.suffix(here[0], ".cpu()")
-            yield Proposal(f"bring {failed.source.segment(here[0])} to the host in this call", [draft])
+            yield Proposal(say("bring {name} to the host in this call", name=failed.source.segment(here[0])), [draft])
             return
 
 
@@ -281,5 +286,7 @@ def index_into_host_data(ctx: Context) -> Iterator[Proposal]:
         draft = ctx.draft(source)
         draft.suffix(parent.slice, f".to({name}.device)")
         yield Proposal(
-            f"move {source.segment(parent.slice)} where {name} is", [draft], note=f"{name} is used on the host"
+            say("move {index} where {name} is", index=source.segment(parent.slice), name=name),
+            [draft],
+            note=say("{name} is used on the host", name=name),
         )

@@ -17,6 +17,7 @@ from ipydevice.fixes.modules import workspace_device
 from ipydevice.fixes.movers import is_move
 from ipydevice.fixes.names import root
 from ipydevice.fixes.phrases import listed
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 
 
@@ -72,7 +73,7 @@ def _where_given(
     draft.suffix(part, f".to({device})")
     here = workspace_device(ctx)
     live = None if here is None else f"{ast.unparse(path)}.to({here})"
-    return Proposal(f"move {site.source.segment(part)} where it is made", [draft], live=live)
+    return Proposal(say("move {name} where it is made", name=site.source.segment(part)), [draft], live=live)
 
 
 def _below(ctx: Context, path: ast.Attribute | ast.Subscript, holder: Any, name: str) -> Iterator[Proposal]:
@@ -83,10 +84,10 @@ def _below(ctx: Context, path: ast.Attribute | ast.Subscript, holder: Any, name:
     device, here = ctx.device(place, avoid=[name]), workspace_device(ctx)
     if device is None:
         return
-    said, title = _moves(ctx, path, holder)
+    said, names = _moves(ctx, path, holder)
     draft = ctx.draft(place.source)
     draft.after(place.node, said.format(device))
-    yield Proposal(f"move {title}", [draft], live=None if here is None else said.format(here))
+    yield Proposal(say("move {names}", names=names), [draft], live=None if here is None else said.format(here))
 
 
 def _moves(ctx: Context, path: ast.Attribute | ast.Subscript, holder: Any) -> tuple[str, str]:
@@ -97,9 +98,9 @@ def _moves(ctx: Context, path: ast.Attribute | ast.Subscript, holder: Any) -> tu
     each = next(name for name in ("m", "module", "module_") if name not in ctx.finding.namespace)
     several = f"for {each} in {{}}:\n    {each}.to({{{{}}}})"
     if type(holder) in (list, tuple) and len(holder) > 1 and all(_may_be_moved(ctx, live) for live in holder):
-        return several.format(base), f"the modules of {base}"
+        return several.format(base), say("the modules of {base}", base=base)
     if type(holder) is dict and len(wrong) > 1 and all(_may_be_moved(ctx, live) for live in dict.values(holder)):
-        return several.format(f"{base}.values()"), f"the modules of {base}"
+        return several.format(f"{base}.values()"), say("the modules of {base}", base=base)
     names = [f"{base}[{key!r}]" if type(holder) is dict else f"{base}.{key}" for key in wrong]
     names = names or [ast.unparse(path)]
     return "\n".join(f"{_braced(one)}.to({{}})" for one in names), listed(names)
@@ -135,7 +136,8 @@ def _where_put(ctx: Context, path: ast.Attribute | ast.Subscript, holder: Any, n
     here = workspace_device(ctx)
     live = None if here is None else _moves(ctx, path, holder)[0].format(here)
     if texts and ast.unparse(path.value) == name:
-        yield Proposal(f"move {listed(texts)} where it is put into {name}", list(drafts.values()), live=live)
+        title = say("move {names} where it is put into {holder}", names=listed(texts), holder=name)
+        yield Proposal(title, list(drafts.values()), live=live)
 
 
 def _put(node: ast.AST, name: str) -> ast.Call | None:

@@ -15,6 +15,7 @@ from ipydevice.fixes.modules import live_move
 from ipydevice.fixes.movers import devices_within, moves_itself
 from ipydevice.fixes.names import last_name, receiver
 from ipydevice.fixes.workspace import frame_locals
+from ipydevice.language import say
 from ipydevice.placement.kinds import class_name
 
 
@@ -55,9 +56,12 @@ def _added_later(ctx: Context) -> Iterator[Proposal]:
             return
         draft = ctx.draft(source)
         draft.suffix(call, f".to({device})")
-        note = "an optimizer that was made before does not know its parameters"
+        note = say("an optimizer that was made before does not know its parameters")
         yield Proposal(
-            f"make the new {last_name(call.func)} on the model's device", [draft], live=live_move(ctx), note=note
+            say("make the new {layer} on the model's device", layer=last_name(call.func)),
+            [draft],
+            live=live_move(ctx),
+            note=note,
         )
         return
 
@@ -116,8 +120,8 @@ def _home_again(ctx: Context) -> Iterator[Proposal]:
         draft = ctx.draft(site.source)
         code = f"{text}.to({device})"
         draft.before(statement, f"{text} = {code}" if _gives_itself(ctx, live) else code)
-        note = "something has brought it home since it was moved; moves nothing when it is there already"
-        yield Proposal(f"move {text} before it is used", [draft], note=note)
+        note = say("something has brought it home since it was moved; moves nothing when it is there already")
+        yield Proposal(say("move {name} before it is used", name=text), [draft], note=note)
         return
 
 
@@ -143,7 +147,11 @@ def whole_again(ctx: Context) -> Iterator[Proposal]:
             continue
         draft = ctx.draft(start.source)
         draft.before(node, f"{name}.to({device})")
-        yield Proposal(f"move {name} again before it is used", [draft], note="parts of it came after it was moved")
+        yield Proposal(
+            say("move {name} again before it is used", name=name),
+            [draft],
+            note=say("parts of it came after it was moved"),
+        )
         return
 
 

@@ -11,6 +11,7 @@ from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import bound, last_name, own_nodes, receiver, root
+from ipydevice.language import say
 
 
 def built_in_forward(ctx: Context) -> Iterator[Proposal]:
@@ -29,9 +30,9 @@ def built_in_forward(ctx: Context) -> Iterator[Proposal]:
                 draft = ctx.draft(site.source)
                 draft.suffix(call, f".to({device})")
                 yield Proposal(
-                    "move the layer where it is made",
+                    say("move the layer where it is made"),
                     [draft],
-                    note="it is new on every call, so it never learns: better made once in __init__",
+                    note=say("it is new on every call, so it never learns: better made once in __init__"),
                 )
             return
 
@@ -83,9 +84,9 @@ def _into_init(ctx: Context, site: Site, call: ast.Call) -> Proposal | None:
     if isinstance(statement, ast.Assign) and statement.value is call:
         pass  # "layer = nn.Linear(...)" becomes "layer = self.linear"
     return Proposal(
-        f"make the {last_name(call.func)} once, in __init__",
+        say("make the {layer} once, in __init__", layer=last_name(call.func)),
         [draft],
-        note="the layer now keeps its weights between calls and joins the checkpoint",
+        note=say("the layer now keeps its weights between calls and joins the checkpoint"),
     )
 
 

@@ -11,6 +11,7 @@ from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import last_name
+from ipydevice.language import say
 
 _DEVICE = re.compile(r"(cuda|cpu|mps|xpu|hpu|npu|meta)(:\d+)?")
 _SHORT = ("cuda", "cpu", "xpu", "hpu", "npu", "mps")
@@ -61,7 +62,7 @@ def _generic(ctx: Context, site: Site, node: ast.AST) -> Proposal | None:
             return None
         inner = draft.segment(node.func.value)
         draft.replace(node, f"{inner}.to({device})")
-        return Proposal(f"say {device} instead of .{called}()", [draft])
+        return Proposal(say("say {device} instead of .{called}()", device=device, called=called), [draft])
     places = [node.args[0]] if called in ("to", "type_as") and node.args else []
     places += [k.value for k in node.keywords if k.arg in ("device", "map_location")]
     for place in places:
@@ -73,7 +74,9 @@ def _generic(ctx: Context, site: Site, node: ast.AST) -> Proposal | None:
                 draft.suffix(node, f".to({device})")
             else:
                 draft.replace(place, device)
-            return Proposal(f"say {device} instead of {site.source.segment(place)}", [draft])
+            return Proposal(
+                say("say {device} instead of {name}", device=device, name=site.source.segment(place)), [draft]
+            )
     return None
 
 
@@ -148,7 +151,7 @@ def _kept(ctx: Context, site: Site, statement: ast.AST) -> Proposal | None:
 def _assigned(ctx: Context, source: Source, statement: ast.Expr, target: str) -> Proposal:
     draft = ctx.draft(source)
     draft.replace_statement(statement, f"{target} = {draft.segment(statement.value)}")
-    title = f"keep the result of {source.segment(statement.value)}"
+    title = say("keep the result of {call}", call=source.segment(statement.value))
     for other in _block_of(source, statement):
         if other is not statement and isinstance(other, ast.Expr) and _is_move(other.value):
             assert isinstance(other.value, ast.Call)
@@ -156,7 +159,7 @@ def _assigned(ctx: Context, source: Source, statement: ast.Expr, target: str) ->
             value = other.value.func.value
             if isinstance(value, ast.Name) and ctx.is_stray(Site(source, value, _frame_of(ctx, source))):
                 draft.replace_statement(other, f"{value.id} = {draft.segment(other.value)}")
-                title = "keep the results of the moves"
+                title = say("keep the results of the moves")
     return Proposal(title, [draft])
 
 

@@ -13,6 +13,7 @@ from ipydevice.fixes import bindings, classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import workspace_device
 from ipydevice.fixes.names import bound, last_name, root
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 
 _LOAD = "load_state_dict"
@@ -48,14 +49,14 @@ def not_materialized(ctx: Context) -> Iterator[Proposal]:
             draft = ctx.draft(site.source)
             draft.after(statement, f"{path}.to_empty(device={there}).load_state_dict({name})")
             yield Proposal(
-                f"load the weights of {path} from {name}",
+                say("load the weights of {name} from {source}", name=path, source=name),
                 [draft],
                 live=live,
-                note="names and shapes were compared, the numbers come from there",
+                note=say("names and shapes were compared, the numbers come from there"),
             )
             return
     if live is not None:
-        yield Proposal(f"load the weights of {path} from {name}", live=live)
+        yield Proposal(say("load the weights of {name} from {source}", name=path, source=name), live=live)
 
 
 def _built_with_memory(ctx: Context) -> Iterator[Proposal]:
@@ -78,9 +79,14 @@ def _built_with_memory(ctx: Context) -> Iterator[Proposal]:
                         draft = ctx.draft(source)
                         draft.replace(said, device)
                         yield Proposal(
-                            f"build {name} on {device}, so that the buffers that no checkpoint holds get their values",
+                            say(
+                                "build {name} on {device}, so that the buffers that no checkpoint holds get their "
+                                "values",
+                                name=name,
+                                device=device,
+                            ),
                             [draft],
-                            note="the weights are loaded as before; building it takes their memory once more",
+                            note=say("the weights are loaded as before; building it takes their memory once more"),
                         )
                         return
 
@@ -120,7 +126,11 @@ def _assigned(ctx: Context, path: str) -> Proposal | None:
             if source.segment(node.func.value) == path and not any(k.arg == "assign" for k in node.keywords):
                 draft = ctx.draft(source)
                 draft.keyword(node, "assign", "True")
-                return Proposal(f"let {path} take the loaded weights", [draft], note="they are where they were loaded")
+                return Proposal(
+                    say("let {name} take the loaded weights", name=path),
+                    [draft],
+                    note=say("they are where they were loaded"),
+                )
     return None
 
 

@@ -12,6 +12,7 @@ from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
+from ipydevice.language import say
 
 _SAID = re.compile(r"(?:device type at start of device string: |Invalid device string: ')([^\s']+)")
 _CARD = re.compile(r"(?:cuda|gpu|nvidia|rocm|hip|amd)[\s_:-]*(\d*)", re.IGNORECASE)
@@ -41,7 +42,8 @@ def known_name(ctx: Context) -> Iterator[Proposal]:
                 draft.replace(node, _asked_for(ctx, Site(source, node), right))
         drafts += [draft] if draft else []
     if drafts:
-        yield Proposal(f'write "{right}" for "{wrong}", which PyTorch does not know', drafts)
+        title = say('write "{right}" for "{wrong}", which PyTorch does not know', right=right, wrong=wrong)
+        yield Proposal(title, drafts)
 
 
 def _written(ctx: Context, word: str) -> str | None:

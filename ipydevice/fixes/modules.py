@@ -18,6 +18,7 @@ from ipydevice.fixes.device_expr import is_target
 from ipydevice.fixes.factories import fresh
 from ipydevice.fixes.names import bound, last_name, root
 from ipydevice.fixes.workspace import outermost_loop
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 
 # -- a whole module on the wrong device -------------------------------------------------------
@@ -161,7 +162,7 @@ def constructed(ctx: Context, step: Step) -> Proposal | None:
     here = workspace_device(ctx)
     if isinstance(target, ast.Name) and here is not None and placement.is_module(ctx.finding.namespace.get(target.id)):
         live = f"{target.id}.to({here})"
-    return Proposal(f"move {name} where it is made", [draft], live=live)
+    return Proposal(say("move {name} where it is made", name=name), [draft], live=live)
 
 
 def _may_be_module(live: Any) -> bool:
@@ -281,7 +282,12 @@ def above_the_use(ctx: Context) -> Proposal | None:
         return None
     draft = ctx.draft(site.source)
     draft.before(statement, f"{name}.to({device})")
-    return Proposal(f"move {name} before it is used", [draft], live=None, note="moves nothing when it is there already")
+    return Proposal(
+        say("move {name} before it is used", name=name),
+        [draft],
+        live=None,
+        note=say("moves nothing when it is there already"),
+    )
 
 
 def _module_in_loop(ctx: Context) -> ast.expr | None:

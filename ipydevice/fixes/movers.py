@@ -16,6 +16,7 @@ from ipydevice.fixes import classes, sound
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import last_name, parameters
 from ipydevice.fixes.phrases import listed
+from ipydevice.language import Sentence, say
 from ipydevice.placement.kinds import attributes, class_dicts, class_name, is_a
 
 _MOVES = ("to", "cuda", "xpu")
@@ -42,9 +43,13 @@ def _thrown_away(ctx: Context) -> Iterator[Proposal]:
         for node in lost:
             draft.replace_statement(node, f"{_moved_in_vain(node)} = {draft.segment(node.value)}")
         if lost:
-            results = "result" if len(lost) == 1 else "results"
-            said = listed([step.site.source.segment(node.value) for node in lost])
-            yield Proposal(f"keep the {results} of {said}", [draft])
+            calls = listed([step.site.source.segment(node.value) for node in lost])
+            title = (
+                say("keep the result of {call}", call=calls)
+                if len(lost) == 1
+                else say("keep the results of {calls}", calls=calls)
+            )
+            yield Proposal(title, [draft])
             return
 
 
@@ -272,7 +277,11 @@ def _let_it_move_itself(
     else:
         said = ", ".join([*map(source.segment, moved.args), *(source.segment(k) for k in moved.keywords if plain)])
         draft.top_of(function.body, f"if {asked}:\n    return {name}.to({said})")
-    title = f"let {function.name} leave it to what has a .to() of its own, as a {class_name(type(live))} has"
+    title = say(
+        "let {function} leave it to what has a .to() of its own, as a {kind} has",
+        function=function.name,
+        kind=class_name(type(live)),
+    )
     return Proposal(title, [draft])
 
 
@@ -304,7 +313,8 @@ def _more_branches(
         draft.before(top, "import dataclasses") if isinstance(top, ast.stmt) else None
     for branch in sorted(branches.values(), key=lambda one: _FIRST_ASKED.index(one.what)):
         draft.before(last, f"if {branch.test}:\n    return {branch.value}")
-    return Proposal(f"let {function.name} go into {listed(list(branches))} as well", [draft])
+    what = listed([say(one) for one in branches])
+    return Proposal(say("let {function} go into {what} as well", function=function.name, what=what), [draft])
 
 
 def _last_return(function: ast.FunctionDef, name: str) -> ast.Return | None:
@@ -315,7 +325,7 @@ def _last_return(function: ast.FunctionDef, name: str) -> ast.Return | None:
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    what: str
+    what: Sentence
     test: str
     value: str
     imports: bool = False
@@ -342,20 +352,24 @@ def _branch(
         chosen = f" if {f}.init" if any(not field.init for field in fields) else ""
         parts = f"**{{{f}.name: {moved(f'getattr({name}, {f}.name)')} for {f} in {prefix}fields({name}){chosen}}}"
         test = f"{prefix}is_dataclass({name})"
-        return _Branch("dataclasses", test, f"{prefix}replace({name}, {parts})", imports=module is None)
+        return _Branch(Sentence("dataclasses"), test, f"{prefix}replace({name}, {parts})", imports=module is None)
     if is_of(live, tuple) and any("_fields" in space for space in class_dicts(type(live))):
         test = f"isinstance({name}, tuple) and hasattr({name}, {classes.quote(source, '_fields')})"
-        return _Branch("named tuples", test, f"type({name})(*({moved(v)} for {v} in {name}))")
+        return _Branch(Sentence("named tuples"), test, f"type({name})(*({moved(v)} for {v} in {name}))")
     if type(live) in (list, tuple):
         kind = type(live).__name__
         others: tuple[Any, ...] = ([], ())
         if any(_takes_apart(ctx, source, function, name, other) for other in others):  # it knows one of the two
-            return _Branch(f"{kind}s", f"isinstance({name}, {kind})", f"{kind}({moved(v)} for {v} in {name})")
+            return _Branch(
+                Sentence("lists") if type(live) is list else Sentence("tuples"),
+                f"isinstance({name}, {kind})",
+                f"{kind}({moved(v)} for {v} in {name})",
+            )
         made = f"type({name})({moved(v)} for {v} in {name})"
-        return _Branch("lists and tuples", f"isinstance({name}, (list, tuple))", made)
+        return _Branch(Sentence("lists and tuples"), f"isinstance({name}, (list, tuple))", made)
     if is_of(live, dict):
         value = f"{{{k}: {moved(v)} for {k}, {v} in {name}.items()}}"
-        return _Branch("dicts", f"isinstance({name}, dict)", value)
+        return _Branch(Sentence("dicts"), f"isinstance({name}, dict)", value)
     return None
 
 

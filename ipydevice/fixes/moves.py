@@ -15,8 +15,9 @@ from ipydevice.fixes.factories import follows_already, fresh, is_gathering, left
 from ipydevice.fixes.in_place import changed_in_place
 from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.operands import is_operand, meets_home
-from ipydevice.fixes.phrases import listed, move_all, spoken, stray_names, target_value, to, where
+from ipydevice.fixes.phrases import listed, move_all, moved_where_made, spoken, stray_names, target_value, to
 from ipydevice.fixes.uses import next_strays
+from ipydevice.language import say
 
 # -- in the loop ----------------------------------------------------------------------------
 
@@ -32,7 +33,7 @@ def in_loop(ctx: Context, step: Step) -> Proposal | None:
         not _hands_out_batches(ctx, site, loop.iter) and any(changed_in_place(site.source, n, loop) for n in names)
     ):
         return None  # a copy would be changed in its place
-    return _beside_moves(ctx, site, loop.body, names, f"move {listed(names)} in the loop")
+    return _beside_moves(ctx, site, loop.body, names, say("move {names} in the loop", names=listed(names)))
 
 
 def _hands_out_batches(ctx: Context, site: Site, given: ast.expr) -> bool:
@@ -113,7 +114,7 @@ def beside_unpacked(ctx: Context) -> Proposal | None:
             site = Site(source, statement, step.site.frame)
             anchor, call = existing_move(ctx, site, rest, [name])
             if anchor is not None and call is not None and bound([anchor]) & bound([statement]):
-                return _beside_moves(ctx, site, rest, [name], f"move {name} beside the others")
+                return _beside_moves(ctx, site, rest, [name], say("move {name} beside the others", name=name))
     return None
 
 
@@ -176,7 +177,7 @@ def where_made(ctx: Context, step: Step) -> Proposal | None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         return _assigned(ctx, site, statement, targets[0], step)
     if isinstance(statement, ast.Return) and statement.value is not None:
-        return _value_moved(ctx, site, statement.value, "what it returns")
+        return _value_moved(ctx, site, statement.value, say("what it returns"))
     if step.value is not None and isinstance(step.value, ast.expr):
         return _value_moved(ctx, site, step.value, site.source.segment(step.value))
     return None
@@ -210,7 +211,7 @@ def _assigned(
                 if not _move_value(ctx, draft, site, part):
                     return None
                 moved.append(site.source.segment(element))
-        return Proposal(f"move {listed(moved)} {where(moved)} made", [draft]) if moved else None
+        return Proposal(moved_where_made(moved), [draft]) if moved else None
     chosen = [n for n in names if n in wrong or ctx.strays_like(ctx.work.value(site, n))]
     place = Site(site.source, statement, site.frame)
     device = ctx.device(place, avoid=names)
@@ -218,7 +219,7 @@ def _assigned(
         return None
     draft = ctx.draft(site.source)
     draft.after(statement, move_all(chosen, [f"{name}.to({device})" for name in chosen]))
-    return Proposal(f"move {listed(chosen)} {where(chosen)} made", [draft])
+    return Proposal(moved_where_made(chosen), [draft])
 
 
 def _all_strays(ctx: Context, live: Any) -> bool:
@@ -234,11 +235,11 @@ def _value_moved(ctx: Context, site: Site, value: ast.expr, name: str) -> Propos
     made = make_on_device(ctx, draft, site, value, avoid=tuple(stray_names(ctx)))
     if made is not None:
         others = _made_beside(ctx, draft, site, value)
-        return Proposal(f"make {listed([name, *others])} on {spoken(made)}", [draft])
+        return Proposal(say("make {names} on {device}", names=listed([name, *others]), device=spoken(made)), [draft])
     draft = ctx.draft(site.source)
     if left_to_caller(site, fresh(value, ctx.scope(site))) or not _suffix_move(ctx, draft, site, value):
         return None
-    return Proposal(f"move {name} where it is made", [draft])
+    return Proposal(say("move {name} where it is made", name=name), [draft])
 
 
 def _move_value(ctx: Context, draft: Draft, site: Site, value: ast.expr) -> bool:
@@ -370,7 +371,7 @@ def where_passed(ctx: Context, step: Step) -> Proposal | None:
         return None
     proposal = _value_moved(ctx, site, value, site.source.segment(value))
     if proposal is not None:
-        proposal.title = f"move {site.source.segment(value)} in the call"
+        proposal.title = say("move {name} in the call", name=site.source.segment(value))
     return proposal
 
 
@@ -390,5 +391,5 @@ def beside_other_arguments(ctx: Context) -> Proposal | None:
     if anchor is None or call is None:
         return None
     return _beside_moves(
-        ctx, place, function.body, [stray.site.node.id], f"move {stray.site.node.id} beside the others"
+        ctx, place, function.body, [stray.site.node.id], say("move {name} beside the others", name=stray.site.node.id)
     )

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from weakref import WeakKeyDictionary
 
+from ipydevice.language import Sentence
+
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -127,7 +129,7 @@ _READING = frozenset(
     ]
 )
 # What must not be done twice to the same object.
-REPEATS_BADLY = {
+REPEATS_BADLY: dict[str, Sentence] = {
     "register_hook": "adds its hook a second time",
     "register_forward_hook": "adds its hook a second time",
     "register_forward_pre_hook": "adds its hook a second time",

@@ -12,6 +12,7 @@ from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import live_name, workspace_device
 from ipydevice.fixes.names import receiver
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes, home_of
 
 _DEPTH = 3
@@ -100,10 +101,10 @@ def _beside(ctx: Context, owner: Any, attribute: str, held: Any) -> Proposal | N
         there = _gathered(held, f"{path}.{attribute}", live_name(ctx, "nn.Module"))
         live = f"{path}.{new} = {live_name(ctx, 'nn.ModuleList')}({there}).to({device})"
     return Proposal(
-        f"register the modules of {own}.{attribute}",
+        say("register the modules of {own}.{attribute}", own=own, attribute=attribute),
         [draft],
         live=live,
-        note="they join model.parameters() and the checkpoint; build optimizers after it",
+        note=say("they join model.parameters() and the checkpoint; build optimizers after it"),
     )
 
 

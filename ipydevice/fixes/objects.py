@@ -17,6 +17,7 @@ from ipydevice.fixes.factories import fresh, make_on_device
 from ipydevice.fixes.modules import workspace_device
 from ipydevice.fixes.names import bound, root
 from ipydevice.fixes.phrases import spoken, to
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 
 
@@ -27,9 +28,10 @@ def move_object(ctx: Context, owner: Any) -> Proposal | None:
         return None
     name, site, statement = found
     met = earlier.last_met_inside(ctx, owner, site, statement)
-    when = "where it is built"
+    title = say("move what {name} keeps, where it is built", name=name)
     if met is not None and isinstance(met.node, ast.stmt):  # it met host tensors until then
-        site, statement, when = met, met.node, "before it is used on the accelerator"
+        site, statement = met, met.node
+        title = say("move what {name} keeps, before it is used on the accelerator", name=name)
     parts = list(tensor_parts(ctx, owner, name))
     device = ctx.device(Site(site.source, statement, site.frame), avoid=[root(ast.parse(name, mode="eval").body) or ""])
     if not parts or device is None:
@@ -39,7 +41,7 @@ def move_object(ctx: Context, owner: Any) -> Proposal | None:
     draft.after(statement, code)
     here = workspace_device(ctx)
     live = move_parts(parts, here) if here is not None and name.split(".")[0] in ctx.finding.namespace else None
-    return Proposal(f"move what {name} keeps, {when}", [draft], live=live)
+    return Proposal(title, [draft], live=live)
 
 
 def is_frozen(owner: Any) -> bool:
@@ -158,7 +160,7 @@ def built_on_device(ctx: Context) -> Proposal | None:
         device = next((code for code in said if code is not None), None)
         if device is not None:
             name = step.site.source.segment(target)
-            return Proposal(f"build {name} from tensors on {spoken(device)}", [draft])
+            return Proposal(say("build {name} from tensors on {device}", name=name, device=spoken(device)), [draft])
     return None
 
 

@@ -17,6 +17,7 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.movers import is_move
 from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.objects import move_object
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes, torch_class
 
 
@@ -53,28 +54,33 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
         else:
             draft.after(statement, code)
         proposal = Proposal(
-            f"move the state of {here} to its parameters' devices",
+            say("move the state of {name} to its parameters' devices", name=here),
             [draft],
             live=live,
             undo=counted,
-            note=("Adam's 'step' stays on the host, where it belongs" if _counts(ctx) else "")
-            + ("; the step() that failed has counted itself already, which is taken back" if counted else ""),
+            note=_said(counted is not None) if _counts(ctx) else "",
         )
         if ctx.fixes(proposal):
             yield proposal
             return
 
 
+def _said(counted: bool) -> str:
+    return say(
+        "Adam's 'step' stays on the host, where it belongs; the step() that failed has counted itself already, "
+        "which is taken back"
+        if counted
+        else "Adam's 'step' stays on the host, where it belongs"
+    )
+
+
 def _first_on_its_line(source: Source, statement: ast.stmt) -> ast.stmt:
     """``opt.zero_grad()`` of ``opt.zero_grad(); loss.backward(); opt.step()``."""
-    block = next(
-        (b for _, b in ast.iter_fields(source.parent(statement) or statement) if _in(b, statement)), [statement]
-    )
-    return next((one for one in block if one.lineno == statement.lineno), statement)
-
-
-def _in(block: Any, statement: ast.stmt) -> bool:
-    return type(block) is list and statement in block
+    found = statement
+    for _, block in ast.iter_fields(source.parent(statement) or statement):
+        if isinstance(block, list) and statement in block:
+            found = next(one for one in block if one.lineno == statement.lineno)
+    return found
 
 
 def _counts(ctx: Context) -> bool:
@@ -118,7 +124,7 @@ def _uncounted(ctx: Context, name: str) -> str | None:
     state = "state" if "state" not in ctx.finding.namespace else "state_"
     return (
         f"for {state} in {name}.state.values():\n"
-        f'    {state}["step"].fill_({before:g})  # the step() that failed had counted already'
+        f'    {state}["step"].fill_({before:g})  # {say("the step() that failed had counted already")}'
     )
 
 

@@ -12,6 +12,7 @@ from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes, sound
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import last_name
+from ipydevice.language import say
 
 _CARD = re.compile(r"\b(cuda|xpu):(\d+)\b")
 
@@ -36,8 +37,10 @@ def _existing(ctx: Context, at_least: int) -> Iterator[Proposal]:
             there = getattr(torch, kind).device_count() if f"{kind}:" in source.text or kind == "cuda" else 0
             cards = Cards(ctx, source, kind, there)
             if there and cards.draft and cards.named >= at_least:
-                counted = "one card" if there == 1 else f"{there} cards"
-                yield Proposal(f"name cards that there are: this machine has {counted}", [cards.draft])
+                counted = say("one card" if there == 1 else "{count} cards", count=there)
+                yield Proposal(
+                    say("name cards that there are: this machine has {counted}", counted=counted), [cards.draft]
+                )
                 return
 
 

@@ -12,6 +12,7 @@ from ipydevice.fixes import bindings, classes, earlier, operands, phrases
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.factories import fresh, make_on_device
 from ipydevice.fixes.names import bound, last_name, root
+from ipydevice.language import say
 
 _MAKING = ("assignment", "attribute", "item", "expression", "return")
 
@@ -90,5 +91,7 @@ def _returned_factories(ctx: Context, name: str) -> Iterator[Proposal]:
                 if value is not None and fresh(value, ctx.scope(Site(source, inner))):
                     device = make_on_device(ctx, draft, Site(source, value), value)
             if device is not None:
-                yield Proposal(f"make what {name}() returns on {phrases.spoken(device)}", [draft])
+                yield Proposal(
+                    say("make what {name}() returns on {device}", name=name, device=phrases.spoken(device)), [draft]
+                )
                 return

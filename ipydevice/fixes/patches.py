@@ -9,6 +9,7 @@ import types
 from ipydevice.diagnose.frames import is_library
 from ipydevice.diagnosis import Edit, Fix
 from ipydevice.fixes.context import Context, diff
+from ipydevice.language import say
 
 
 def patch(ctx: Context, title: str, note: str, edits: list[Edit], live: str | None) -> list[Fix]:
@@ -22,16 +23,16 @@ def patch(ctx: Context, title: str, note: str, edits: list[Edit], live: str | No
     notes = [note, *plan.notes]
     runs_it = _is_run_by_the_cell(ctx, files)
     if not ctx.work.history.cells:
-        notes.append("run the program again")
+        notes.append(say("run the program again"))
     elif len(reload) < len(files) and not runs_it:
-        notes.append("restart the kernel afterwards: the file is not a module that can be loaded again")
+        notes.append(say("restart the kernel afterwards: the file is not a module that can be loaded again"))
     fix = Fix(
         title=title,
         kind="patch",
         edits=tuple(edits),
         setup="\n".join(reload) or None,
         rerun=plan.rerun,
-        note="; ".join(n for n in notes if n),
+        note=say("; ").join(n for n in notes if n),
         checked=len(reload) == len(files) or runs_it,
         diff="".join(diff(edit) for edit in files),
     )
@@ -39,11 +40,11 @@ def patch(ctx: Context, title: str, note: str, edits: list[Edit], live: str | No
         return [fix]
     only = ctx.rerunner.only_failed()
     repair = Fix(
-        title=f"{title}, only for this session",
+        title=say("{title}, only for this session", title=title),
         kind="repair",
         setup=live,
         rerun=only.rerun,
-        note="the file stays as it is: after a restart the error is back",
+        note=say("the file stays as it is: after a restart the error is back"),
         checked=True,
     )
     return [repair, fix] if plan.loses_work else [fix, repair]

@@ -12,6 +12,7 @@ from ipydevice.diagnose.evaluate import value as value_of
 from ipydevice.diagnose.finding import Site
 from ipydevice.fixes.context import Context
 from ipydevice.fixes.names import root
+from ipydevice.language import joined, say
 
 
 def to(device: str) -> str:
@@ -24,22 +25,31 @@ def move_all(names: list[str], moved: list[str]) -> str:
 
 
 def listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+    return names[0] if len(names) == 1 else say("{names} and {last}", names=joined(names[:-1]), last=names[-1])
 
 
 def spoken(device: str) -> str:
     if not device.endswith(".device"):
         return device
     holder = _FIRST.sub(r"\1", device.removesuffix(".device"))
-    return f"{holder}'s device"
+    return say("{holder}'s device", holder=holder)
 
 
 _FIRST = re.compile(r"next\(([\w.\[\]]+)\.parameters\(\)\)")
 
 
-def where(names: list[str]) -> str:
-    """The end of a title about these names: "where it is" made or used."""
-    return "where it is" if len(names) == 1 else "where they are"
+def moved_where_made(names: list[str]) -> str:
+    """A title about these names."""
+    if len(names) == 1:
+        return say("move {name} where it is made", name=names[0])
+    return say("move {names} where they are made", names=listed(names))
+
+
+def moved_where_used(names: list[str]) -> str:
+    """A title about these names."""
+    if len(names) == 1:
+        return say("move {name} where it is used", name=names[0])
+    return say("move {names} where they are used", names=listed(names))
 
 
 def stray_names(ctx: Context) -> set[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
+from ipydevice.language import say
 from ipydevice.placement.kinds import class_name, made_by_statement
 
 
@@ -27,8 +28,15 @@ def built_again(ctx: Context) -> Iterator[Proposal]:
         return
     named = [n for n, held in list(ctx.finding.namespace.items()) if held is owner and not n.startswith("_")]
     yield Proposal(
-        f"build {named[0] if named else 'the object'} again, of the {name} of In [{cells[-1].number}]",
-        note=f"it was built when {name} was another class, and an object keeps the class it was built of",
+        say(
+            "build {object} again, of the {name} of In [{cell}]",
+            object=named[0] if named else say("the object"),
+            name=name,
+            cell=cells[-1].number,
+        ),
+        note=say(
+            "it was built when {name} was another class, and an object keeps the class it was built of", name=name
+        ),
         anew=frozenset([name]),
     )
 

@@ -13,6 +13,7 @@ from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.phrases import listed
+from ipydevice.language import say
 
 # What TensorFlow calls the parts of a normalising layer; transformers renames them as it loads.
 _OF_TENSORFLOW = {
@@ -41,11 +42,13 @@ def other_keys(ctx: Context) -> Iterator[Proposal]:
             draft.replace(given, f"{{{said}: v for k, v in {draft.segment(given)}.items()}}")
             if not any(keyword.arg == "assign" for keyword in call.keywords):
                 draft.keyword(call, "assign", "True")  # on meta there is nothing to copy into
-            left = sorted(missing)[:3]
+            left = listed(sorted(missing)[:3])
+            if len(missing) > 3:
+                left = say("{names} and others", names=left)
             yield Proposal(
-                f"rename the keys that {name} has under other names, as they are loaded",
+                say("rename the keys that {name} has under other names, as they are loaded", name=name),
                 [draft],
-                note=f"strict=False has left out {listed(left)}{' and others' if len(missing) > 3 else ''}",
+                note=say("strict=False has left out {names}", names=left),
                 certain=certain,
             )
             return

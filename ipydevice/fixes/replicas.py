@@ -13,6 +13,7 @@ from ipydevice.fixes import classes, results
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import receiver
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 
 
@@ -37,9 +38,9 @@ def methods_of_the_first(ctx: Context) -> Iterator[Proposal]:
         if isinstance(use, ast.Attribute) and use.attr == name and isinstance(use.ctx, ast.Load):
             _by_name(draft, use, type(held) is dict)
     yield Proposal(
-        f"keep the names of the methods in {own}.{name}, so that each replica calls its own",
+        say("keep the names of the methods in {holder}, so that each replica calls its own", holder=f"{own}.{name}"),
         [draft],
-        note="a method that is kept belongs to the module of the first card",
+        note=say("a method that is kept belongs to the module of the first card"),
     )
 
 

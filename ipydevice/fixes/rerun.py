@@ -24,6 +24,7 @@ from ipydevice.fixes import registries
 from ipydevice.fixes.costs import LONG, called, dangers, seconds, trains
 from ipydevice.fixes.names import Effects, bound, free, last_name, read, same
 from ipydevice.fixes.workspace import Workspace
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 
 SHORT = 5.0  # seconds of training that nobody minds to run again
@@ -295,7 +296,9 @@ class Rerunner:
             plan.seconds += SHORT if long else cell.duration or 0.0
             plan.trains = plan.trains or training
             if (cell.duration or 0.0) >= 10:
-                plan.notes.append(f"re-runs In [{cell.number}] ({_spoken(cell.duration or 0.0)})")
+                plan.notes.append(
+                    say("re-runs In [{cell}] ({seconds})", cell=cell.number, seconds=_spoken(cell.duration or 0.0))
+                )
             plan.notes += dangers(cell, kept, effects)
         return plan
 

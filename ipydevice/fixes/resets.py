@@ -16,6 +16,7 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import fresh
 from ipydevice.fixes.names import last_name, parameters, receiver
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 
 _MOVERS = ("to", "cuda", "cpu", "to_device", "move", "move_to", "_apply")
@@ -48,9 +49,11 @@ def put_back(ctx: Context) -> Iterator[Proposal]:
             "" for node in ast.walk(method) if _taken_over_there(ctx, draft, source, owner, node, receiver(method))
         ]
         if any(name in ("", stray.attribute) for name in done):
-            what = "what it sets" if "" in done else f"{receiver(method)}.{stray.attribute}"
-            note = "it gets the device of the value that it replaces"
-            yield Proposal(f"let {method.name}() keep {what} on its device", [draft], note=note)
+            what = say("what it sets") if "" in done else f"{receiver(method)}.{stray.attribute}"
+            note = say("it gets the device of the value that it replaces")
+            yield Proposal(
+                say("let {method}() keep {what} on its device", method=method.name, what=what), [draft], note=note
+            )
             return
 
 

@@ -11,6 +11,7 @@ from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.phrases import spoken
+from ipydevice.language import say
 
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
 
@@ -26,8 +27,10 @@ def at_the_seam(ctx: Context) -> Iterator[Proposal]:
             code = _device_of(ctx, met)
             draft = ctx.draft(failed.source)
             draft.suffix(part, f".to({code})")
-            title = f"move {failed.source.segment(part)} to {spoken(code)}, where the two meet"
-            yield Proposal(title, [draft], note="moves nothing where they are on one card already")
+            title = say(
+                "move {name} to {device}, where the two meet", name=failed.source.segment(part), device=spoken(code)
+            )
+            yield Proposal(title, [draft], note=say("moves nothing where they are on one card already"))
             return
 
 

@@ -11,6 +11,7 @@ from ipydevice.diagnose.finding import Site
 from ipydevice.fixes import classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import workspace_device
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 
 _Shapes = dict[str, tuple[int, ...] | None]
@@ -37,8 +38,8 @@ def missing_shards(ctx: Context) -> Iterator[Proposal]:
         draft = ctx.draft(place.source)
         draft.after(place.node, _loading(ctx, name, found, device))
         live = _loading(ctx, name, found, here) if here is not None else None
-        note = "names and shapes were compared; what is loaded already stays as it is"
-        yield Proposal(f"load the weights of {name} that are missing", [draft], live=live, note=note)
+        note = say("names and shapes were compared; what is loaded already stays as it is")
+        yield Proposal(say("load the weights of {name} that are missing", name=name), [draft], live=live, note=note)
         return
 
 

@@ -15,6 +15,7 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.movers import is_move
 from ipydevice.fixes.names import last_name
 from ipydevice.fixes.phrases import listed
+from ipydevice.language import say
 from ipydevice.placement.kinds import class_name
 
 
@@ -42,7 +43,7 @@ def _missing_name(ctx: Context, holder: Any, name: str) -> Iterator[Proposal]:
                     continue
                 draft = ctx.draft(source)
                 draft.replace(names, _longer(draft.segment(names), classes.quote(source, name)))
-                yield Proposal(f"move {name} with the others: add it to their names", [draft])
+                yield Proposal(say("move {name} with the others: add it to their names", name=name), [draft])
                 return
 
 
@@ -187,7 +188,7 @@ def _beside_sibling(ctx: Context, holder: Any, name: str) -> Iterator[Proposal]:
             for one in reversed(names):
                 said = f"{base}[{classes.quote(source, one)}]" if isinstance(target, ast.Subscript) else f"{base}.{one}"
                 draft.after(node, f"{said} = {said}{tail}")
-            yield Proposal(f"move {listed(names)} beside {part}", [draft])
+            yield Proposal(say("move {names} beside {part}", names=listed(names), part=part), [draft])
             return
 
 

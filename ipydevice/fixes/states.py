@@ -18,6 +18,7 @@ from ipydevice.fixes.modules import workspace_device
 from ipydevice.fixes.names import last_name, receiver, root
 from ipydevice.fixes.objects import move_object
 from ipydevice.fixes.phrases import listed, spoken
+from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 
 
@@ -30,7 +31,9 @@ def kept_state(ctx: Context) -> Iterator[Proposal]:
         elif placement.is_module(owner):
             buffer = as_buffer(ctx, owner, attribute)
             if buffer is not None:
-                buffer.title = f"make the state {attribute} a buffer, which moves with the module"
+                buffer.title = say(
+                    "make the state {attribute} a buffer, which moves with the module", attribute=attribute
+                )
                 yield buffer
         guarded = _moved_if_there(ctx, owner, attribute)
         if guarded is not None:
@@ -56,7 +59,13 @@ def _made_again(ctx: Context, owner: Any, attribute: str) -> Proposal | None:
                 return None
             made[f"{receiver(setting.method)}.{name}"] = device
     return Proposal(
-        f"make {listed(list(made))} on {spoken(next(iter(made.values())))} in {first.method.name}()", [draft]
+        say(
+            "make {names} on {device} in {method}()",
+            names=listed(list(made)),
+            device=spoken(next(iter(made.values()))),
+            method=first.method.name,
+        ),
+        [draft],
     )
 
 
@@ -103,7 +112,12 @@ def _moved_if_there(ctx: Context, owner: Any, attribute: str) -> Proposal | None
         live = "\n".join(f"{path}.{one} = {path}.{one}.to({here})" for one in moved_names)
     names = [f"{own}.{one}" for one in moved_names]
     return Proposal(
-        f"move {listed(names)} to the input's device before {'it is' if len(names) == 1 else 'they are'} used",
+        say(
+            "move {names} to the input's device before it is used"
+            if len(names) == 1
+            else "move {names} to the input's device before they are used",
+            names=listed(names),
+        ),
         [draft],
         live=live,
     )
@@ -140,7 +154,7 @@ def _moved_out(ctx: Context) -> tuple[Proposal, bool] | None:
             draft.suffix(part, f".to({device})")
         names = {n.id for n in ast.walk(ast.parse(device)) if isinstance(n, ast.Name)}
         local = any(ctx.work.is_local(site, name) for name in names)
-        return Proposal("move what comes out of the cache", [draft]), local
+        return Proposal(say("move what comes out of the cache"), [draft]), local
     return None
 
 
@@ -180,7 +194,10 @@ def rebuilt(ctx: Context) -> Iterator[Proposal]:
                     draft.suffix(asked.test, f" or {more}")
                 else:
                     draft.replace(asked.test, f"{draft.segment(asked.test)} or {more}")
-                yield Proposal(f"make {own}.{attribute} anew when the device has changed", [draft])
+                yield Proposal(
+                    say("make {own}.{attribute} anew when the device has changed", own=own, attribute=attribute),
+                    [draft],
+                )
                 return
 
 

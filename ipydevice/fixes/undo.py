@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from ipydevice.language import say
+
 _HOOKS = "._backward_hooks.popitem()"
 # By method: code that takes one call back. torch keeps hooks by number, the latest last (torch/utils/hooks.py).
 _UNDO = {
@@ -34,4 +36,4 @@ def code(tree: ast.Module, node: ast.Call | ast.AugAssign) -> str | None:
 def spoken(tree: ast.Module, node: ast.Call | ast.AugAssign) -> str:
     """The end of a sentence: how to take it back, where that can be said."""
     found = code(tree, node)
-    return "" if found is None else f" ({found} takes it back)"
+    return "" if found is None else say(" ({found} takes it back)", found=found)

@@ -16,8 +16,9 @@ from ipydevice.fixes.in_place import changed_in_place, written_in_place
 from ipydevice.fixes.names import bound, root
 from ipydevice.fixes.objects import is_frozen, move_parts, tensor_parts
 from ipydevice.fixes.operands import HOST_METHODS, VIEWS, attribute_wanted_on_host, is_operand
-from ipydevice.fixes.phrases import flat_move, listed, move_all, stray_names, to, where
+from ipydevice.fixes.phrases import flat_move, listed, move_all, moved_where_used, stray_names, to
 from ipydevice.fixes.workspace import outermost_loop
+from ipydevice.language import say
 from ipydevice.placement.tensors import read
 
 
@@ -52,7 +53,7 @@ def where_used(ctx: Context) -> Proposal | None:
             and not set(names) & bound(_body(loop))
             and all(ctx.work.available(before, n) for n in names)
         ):
-            return _before(ctx, site, loop, names, "once, before the loop")
+            return _before(ctx, site, loop, names, say("move {names} once, before the loop", names=listed(names)))
         if len(set(texts)) < len(texts):
             statement = site.source.statement(node)
             if statement is None or not all(
@@ -60,7 +61,13 @@ def where_used(ctx: Context) -> Proposal | None:
             ):
                 return None
             return _before(
-                ctx, site, statement, names, "before it is used" if len(names) == 1 else "before they are used"
+                ctx,
+                site,
+                statement,
+                names,
+                say("move {name} before it is used", name=names[0])
+                if len(names) == 1
+                else say("move {names} before they are used", names=listed(names)),
             )
     device = ctx.device(site, avoid=names)  # what is on the target here and now is not the stray
     if device is None:
@@ -69,7 +76,7 @@ def where_used(ctx: Context) -> Proposal | None:
     for use in uses:
         draft.suffix(use, to(device))
     texts = list(dict.fromkeys(texts))
-    return Proposal(f"move {listed(texts)} {where(texts)} used", [draft])
+    return Proposal(moved_where_used(texts), [draft])
 
 
 def at_the_failing_line(ctx: Context) -> Proposal | None:
@@ -86,7 +93,7 @@ def at_the_failing_line(ctx: Context) -> Proposal | None:
     for use in met:
         draft.suffix(use, to(device))
     texts = list(dict.fromkeys(failed.source.segment(use) for use in met))
-    return Proposal(f"move {listed(texts)} {where(texts)} used", [draft], note="copies on every call")
+    return Proposal(moved_where_used(texts), [draft], note=say("copies on every call"))
 
 
 def bound_again(ctx: Context) -> bool:
@@ -126,7 +133,7 @@ def _items_moved(ctx: Context, site: Site) -> Proposal | None:
         draft.suffix(item, to(device))
     texts = [site.source.segment(item) for item in items]
     texts = list(dict.fromkeys(texts))
-    return Proposal(f"move {listed(texts)} {where(texts)} used", [draft])
+    return Proposal(moved_where_used(texts), [draft])
 
 
 def items_at(site: Site) -> list[ast.expr]:
@@ -173,13 +180,13 @@ def _is_variable(ctx: Context, site: Site, node: ast.Name) -> bool:
     )
 
 
-def _before(ctx: Context, site: Site, statement: ast.stmt, names: list[str], when: str) -> Proposal | None:
+def _before(ctx: Context, site: Site, statement: ast.stmt, names: list[str], title: str) -> Proposal | None:
     device = ctx.device(Site(site.source, statement, site.frame), avoid=names)
     if device is None:
         return None
     draft = ctx.draft(site.source)
     draft.before(statement, move_all(names, [f"{name}{to(device)}" for name in names]))
-    return Proposal(f"move {listed(names)} {when}", [draft])
+    return Proposal(title, [draft])
 
 
 def kept_moved_first(ctx: Context) -> Proposal | None:
@@ -208,8 +215,13 @@ def kept_moved_first(ctx: Context) -> Proposal | None:
     for use in next_strays(ctx, site):
         if site.source.segment(use) not in kept and not written_in_place(site, use):
             draft.suffix(use, to(device))
-    when = "before it is changed" if len(kept) == 1 else "before they are changed"
-    return Proposal(f"move {listed(list(kept))} {when}", [draft], note="moves nothing when it is there already")
+    names_of_it = listed(list(kept))
+    title = (
+        say("move {name} before it is changed", name=names_of_it)
+        if len(kept) == 1
+        else say("move {names} before they are changed", names=names_of_it)
+    )
+    return Proposal(title, [draft], note=say("moves nothing when it is there already"))
 
 
 def _may_be_set(ctx: Context, place: Site, node: ast.expr) -> bool:
@@ -323,7 +335,7 @@ def _all_items(ctx: Context, place: Site, whole: ast.Attribute | ast.Subscript, 
         return None
     draft = ctx.draft(place.source)
     draft.after(after, code) if after is not None else draft.before(statement, code)
-    return Proposal(f"move all of {name} at once", [draft])
+    return Proposal(say("move all of {name} at once", name=name), [draft])
 
 
 def _all_attributes(ctx: Context, place: Site, whole: ast.Attribute | ast.Subscript, holder: Any) -> Proposal | None:
@@ -342,7 +354,7 @@ def _all_attributes(ctx: Context, place: Site, whole: ast.Attribute | ast.Subscr
         draft.before(statement, move_parts(parts, device))
     elif isinstance(whole.value, ast.Name):
         draft.before(statement, f"{name} = {name}.to({device})")
-    return Proposal(f"move what {name} keeps before it is used", [draft])
+    return Proposal(say("move what {name} keeps before it is used", name=name), [draft])
 
 
 def _moves_itself(holder: Any) -> bool:
@@ -389,4 +401,4 @@ def _member_moved(ctx: Context) -> Proposal | None:
         return None
     draft = ctx.draft(site.source)
     draft.before(statement, f"{stray.expression} = {stray.expression}{to(device)}")
-    return Proposal(f"move {stray.expression} before it is used", [draft])
+    return Proposal(say("move {name} before it is used", name=stray.expression), [draft])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.movers import functions_on_the_way, is_move
+from ipydevice.language import say
 
 _Loop = ast.For | ast.AsyncFor
 
@@ -30,7 +31,7 @@ def written_back(ctx: Context) -> Iterator[Proposal]:
                         draft.replace(loop[0], loop[1])
                         draft.replace(loop[2], loop[3])
         if places:
-            yield Proposal(f"write what the loop moves back into {places[0]}", [draft])
+            yield Proposal(say("write what the loop moves back into {name}", name=places[0]), [draft])
             return
 
 

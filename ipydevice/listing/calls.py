@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
+from ipydevice.language import say
 from ipydevice.listing.odd import has_device_map, moved_container, wants_split
 from ipydevice.listing.oddity import Clue, Oddity
 from ipydevice.listing.survey import Many, One, Survey
@@ -102,12 +103,26 @@ class _Lines:
                 continue
             name = _root(argument)
             if wanted == HOST:
-                said = f"{name} on {device}" if name else f"a tensor on {device}"
+                said = (
+                    say("{name} on {device}", name=name, device=device)
+                    if name
+                    else say("a tensor on {device}", device=device)
+                )
                 code = f"{module.name}.to({device!r})"
                 clue = Clue("model_not_moved", module.name, HOST, device or "")
-                yield module.name, Oddity(f"on {HOST}, gets {said}: {code}", code, clues=(clue,))
+                yield (
+                    module.name,
+                    Oddity(say("on {host}, gets {said}: {code}", host=HOST, said=said, code=code), code, clues=(clue,)),
+                )
             elif name is not None and device == HOST:
-                yield name, self._move(name, wanted, f"on {HOST}, passed to {module.name} on {wanted}")
+                yield (
+                    name,
+                    self._move(
+                        name,
+                        wanted,
+                        say("on {host}, passed to {model} on {wanted}", host=HOST, model=module.name, wanted=wanted),
+                    ),
+                )
 
     def _may_stay(self, argument: ast.expr, module: Many) -> bool:
         """Whether an argument behind the first may be wanted on the host: lengths, indices, masks for indexing."""
@@ -123,7 +138,14 @@ class _Lines:
         for operand, device in devices:
             name = _root(operand)
             if accelerator is not None and device == HOST and name is not None:
-                yield name, self._move(name, accelerator, f"on {HOST}, meets a tensor on {accelerator}")
+                yield (
+                    name,
+                    self._move(
+                        name,
+                        accelerator,
+                        say("on {host}, meets a tensor on {accelerator}", host=HOST, accelerator=accelerator),
+                    ),
+                )
 
     def _move(self, name: str, device: str, odd: str) -> Oddity:
         """Move what the name holds; a list or dictionary has no ``.to()``."""
@@ -133,7 +155,7 @@ class _Lines:
             moved = f"{name}.to({device!r})"
             return Oddity(f"{odd}: {moved}", f"{name} = {moved}", clues=(clue,))
         code = "" if found is None else moved_container(name, found.value, device)
-        return Oddity(f"{odd}: move its tensors to {device}", code, clues=(clue,))
+        return Oddity(say("{odd}: move its tensors to {device}", odd=odd, device=device), code, clues=(clue,))
 
     def _at(self, node: ast.expr, index: int) -> Survey | None:
         """What a name holds, if it held the same when the line ran."""

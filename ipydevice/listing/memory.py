@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ipydevice import placement
 from ipydevice.diagnosis import DeviceMemory, Fix
+from ipydevice.language import clauses, say
 from ipydevice.listing.survey import survey
 from ipydevice.placement import FactReader
 
@@ -110,17 +111,22 @@ def ways_to_free(memory: Iterable[DeviceMemory]) -> Iterator[Fix]:
     memory = list(memory)
     error = _listed((one.device, one.error) for one in memory)
     if error:
-        note = "%debug and %tb have nothing to show afterwards"
-        yield Fix(f"Free {error} that the last error's frames hold", "repair", setup="%devicefix --forget", note=note)
+        note = say("%debug and %tb have nothing to show afterwards")
+        yield Fix(
+            say("Free {sizes} that the last error's frames hold", sizes=error),
+            "repair",
+            setup="%devicefix --forget",
+            note=note,
+        )
     output = _listed((one.device, one.output) for one in memory)
     if output:
-        note = "Out[] and _ are empty afterwards"
-        yield Fix(f"Free {output} that Out[] and _ hold", "repair", setup=_RESET, note=note)
+        note = say("Out[] and _ are empty afterwards")
+        yield Fix(say("Free {sizes} that Out[] and _ hold", sizes=output), "repair", setup=_RESET, note=note)
     for kind in dict.fromkeys(one.device.partition(":")[0] for one in memory):
         cached = sum(_cached(one) for one in memory if one.device.partition(":")[0] == kind)
         if cached >= CACHE_WORTH_A_WORD:
-            title = f"Hand {_size(cached)} of torch's cache to other programs"
-            yield Fix(title, "repair", setup=f"torch.{kind}.empty_cache()", note="torch itself would use it again")
+            title = say("Hand {size} of torch's cache to other programs", size=_size(cached))
+            yield Fix(title, "repair", setup=f"torch.{kind}.empty_cache()", note=say("torch itself would use it again"))
 
 
 def _cached(one: DeviceMemory) -> int:
@@ -128,7 +134,9 @@ def _cached(one: DeviceMemory) -> int:
 
 
 def _listed(held: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{_size(size)} on {device}" for device, size in held if size >= WORTH_A_WORD)
+    return clauses(
+        say("{size} on {device}", size=_size(size), device=device) for device, size in held if size >= WORTH_A_WORD
+    )
 
 
 def _size(count: int) -> str:

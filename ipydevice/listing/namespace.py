@@ -15,6 +15,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnosis import Inventory, Row
+from ipydevice.language import Sentence, joined, say
 from ipydevice.listing import notes, odd, workspace
 from ipydevice.listing.layers import layers_of
 from ipydevice.listing.memory import Kept, memory_of, ways_to_free
@@ -122,7 +123,7 @@ def examine(
                 sharer = first.get(identity)
                 if sharer is None:
                     first[identity], held[identity] = found.name, held_there
-                note = "" if sharer is None else f"shares storage with {sharer}"
+                note = "" if sharer is None else say("shares storage with {name}", name=sharer)
                 if found.facts.memory is None or found.facts.shape is None:
                     note = note or notes.of_tensor(found.value)
                 row = row_of_one(found, said, note)
@@ -165,9 +166,9 @@ def refine(
 
 def _check(kind: str | None, sort: str | None) -> None:
     if sort is not None and sort not in SORTS:
-        raise ValueError(f"sort is one of {', '.join(SORTS)}, but got {sort!r}")
+        raise ValueError(say("sort is one of {words}, but got {given}", words=", ".join(SORTS), given=repr(sort)))
     if kind is not None and kind not in KINDS:
-        raise ValueError(f"kind is one of {', '.join(KINDS)}, but got {kind!r}")
+        raise ValueError(say("kind is one of {words}, but got {given}", words=", ".join(KINDS), given=repr(kind)))
 
 
 def _check_device(device: str | None, present: set[str]) -> None:
@@ -177,8 +178,10 @@ def _check_device(device: str | None, present: set[str]) -> None:
     try:
         sys.modules["torch"].device(device)
     except RuntimeError:
-        here = f"; here are {', '.join(sorted(present))}" if present else ""
-        raise ValueError(f'device takes one such as "cpu", "cuda" or "cuda:1", but got {device!r}{here}') from None
+        told = say('device takes one such as "cpu", "cuda" or "cuda:1", but got {given}', given=repr(device))
+        if present:
+            told = say("{error}; here are {devices}", error=told, devices=joined(sorted(present)))
+        raise ValueError(told) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +201,15 @@ class _Wanted:
         """What to say where no row is left, or "" where there were no names at all."""
         if not names or self.all:
             return ""
-        what = ("nothing odd" if self.odd_only else "nothing") + (f" of kind {self.kind}" if self.kind else "")
-        on = f" on {self.device}" if self.device else ""
-        return f"{what}{on} among {names:,} name{'' if names == 1 else 's'} with a device"
+        what = say("nothing odd" if self.odd_only else "nothing")
+        if self.kind:
+            what = say("{what} of kind {kind}", what=what, kind=self.kind)
+        if self.device:
+            what = say("{what} on {device}", what=what, device=self.device)
+        among: Sentence = (
+            "{what} among {count} name with a device" if names == 1 else "{what} among {count} names with a device"
+        )
+        return say(among, what=what, count=f"{names:,}")
 
     def takes(self, row: Row) -> bool:
         return (
@@ -283,14 +292,15 @@ def value_at(own: Mapping[str, Any], path: str) -> Any:
 
 def _not_there(name: str, own: Mapping[str, Any], everything: Sequence[Survey]) -> str:
     if name in own:
-        return f"{name} has no device: it is no tensor, module or optimizer and holds none"
+        return say("{name} has no device: it is no tensor, module or optimizer and holds none", name=name)
     there = [found.name for found in everything]
     near = difflib.get_close_matches(name, there, n=1)
+    told = say("no name {name} with a device in this workspace", name=repr(name))
     if near:
-        hint = f"; did you mean {near[0]}?"
-    elif there:
-        more = f" and {len(there) - _MOST_NAMED:,} more" if len(there) > _MOST_NAMED else ""
-        hint = f"; it has {', '.join(there[:_MOST_NAMED])}{more}"
-    else:
-        hint = ""
-    return f"no name {name!r} with a device in this workspace{hint}"
+        return say("{error}; did you mean {near}?", error=told, near=near[0])
+    if not there:
+        return told
+    names = joined(there[:_MOST_NAMED])
+    if len(there) > _MOST_NAMED:
+        names = say("{names} and {count} more", names=names, count=f"{len(there) - _MOST_NAMED:,}")
+    return say("{error}; it has {names}", error=told, names=names)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ipydevice import placement
+from ipydevice.language import say
 from ipydevice.listing.survey import Many
 from ipydevice.placement.kinds import attributes, class_name, home_of, is_a
 
@@ -21,16 +22,17 @@ def of_tensor(t: Any) -> str:
     if layout not in ("strided", "None"):
         words.append(layout)
     elif not words and placement.read(t, "is_nested"):
-        words.append("nested")
+        words.append(say("nested"))
     return ", ".join(words)
 
 
 def of_many(found: Many) -> str:
     """How many tensors are in it, what spreads it over devices, whether a loader pins memory."""
     count = sum(found.counts.values())
-    counted = f"{count:,} tensor{'' if count == 1 else 's'}" if count else ""
+    counted = say("{count} tensor" if count == 1 else "{count} tensors", count=f"{count:,}") if count else ""
     if counted and found.is_cut:
-        counted = f"at least {counted}: {placement.MOST_ITEMS:,} items of a container are looked at"
+        most = f"{placement.MOST_ITEMS:,}"
+        counted = say("at least {tensors}: {most} items of a container are looked at", tensors=counted, most=most)
     return ", ".join(filter(None, (counted, *_words(found))))
 
 
@@ -46,20 +48,25 @@ def _of_module(module: Any, held: dict[str, Any]) -> Iterator[str]:
     name = class_name(type(module))
     if name in _SPREADS and home_of(module) == "torch":
         cards = held.get("device_ids")
-        over = f" over {len(cards)} devices" if type(cards) is list and len(cards) > 1 else ""
-        yield name + over
+        many = len(cards) if type(cards) is list else 0
+        yield say("{kind} over {count} devices", kind=name, count=many) if many > 1 else name
     elif _is_sharded(module):
         yield _SHARDED
     if name == "OptimizedModule":  # torch/_dynamo/eval_frame.py
-        yield "compiled"
+        yield say("compiled")
     if is_a(module, "script"):
         yield "ScriptModule"
     parts = held.get("hf_device_map")
     if type(parts) is dict:
         places = {str(place) for place in dict.values(parts) if type(place) in (int, str)}
-        yield f"hf_device_map of {len(parts)} part{'s' * (len(parts) != 1)} on {', '.join(sorted(places))}"
+        one = len(parts) == 1
+        yield say(
+            "hf_device_map of {count} part on {devices}" if one else "hf_device_map of {count} parts on {devices}",
+            count=len(parts),
+            devices=", ".join(sorted(places)),
+        )
     elif "_hf_hook" in held:
-        yield "accelerate hook"
+        yield say("accelerate hook")
 
 
 def _is_sharded(module: Any) -> bool:

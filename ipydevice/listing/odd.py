@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ipydevice import placement
+from ipydevice.language import Sentence, joined, say
 from ipydevice.listing.methods import moves_tensors, reads_unmoved
 from ipydevice.listing.oddity import Clue, Oddity
 from ipydevice.listing.survey import Many, One, Survey
@@ -70,7 +71,7 @@ def _of_split(found: Many, reader: FactReader) -> Oddity | None:
         home = next((device for device in found.registered if device != META), "cpu")
         first = next(path for path, part in submodules(found.value) if META in map(reader.device, _own_tensors(part)))
         return Oddity(
-            f"{names} still on meta: load the weights",
+            say("{names} still on meta: load the weights", names=names),
             clues=(Clue("meta_not_materialized", found.name + first, META, home),),
             copy=f"{found.name}.load_state_dict(weights, assign=True)",
         )
@@ -90,7 +91,11 @@ def _of_split(found: Many, reader: FactReader) -> Oddity | None:
         if one.via == "module" and placement.devices_of(one.value) == (stray,)
     ]
     clues = (*late[:1], Clue("model_not_moved", found.name, stray, target))
-    return Oddity(f"{names} on {stray}, the rest on {target}: {code}", code, clues=clues)
+    return Oddity(
+        say("{names} on {stray}, the rest on {target}: {code}", names=names, stray=stray, target=target, code=code),
+        code,
+        clues=clues,
+    )
 
 
 def _of_loose(found: Many, reader: FactReader) -> Oddity | None:
@@ -108,12 +113,16 @@ def _of_loose(found: Many, reader: FactReader) -> Oddity | None:
     if not strays:
         return None
     path, stray = strays[0]
-    more = f" and {len(strays) - 1} more" if len(strays) > 1 else ""
     where = (path + stray.path).removeprefix(".")
+    if len(strays) > 1:
+        where = say("{names} and {count} more", names=where, count=len(strays) - 1)
+    remedy = say(_REMEDIES[stray.kind])
     return Oddity(
-        f"{where}{more} on {stray.device}, which .to() does not move: {_REMEDIES[stray.kind]}",
+        say(
+            "{names} on {device}, which .to() does not move: {remedy}", names=where, device=stray.device, remedy=remedy
+        ),
         "\n".join(filter(None, (_moved(found.name + path, one, home) for path, one in strays))),
-        f"in the class: {_REMEDIES[stray.kind]}, or the next model has it again",
+        say("in the class: {remedy}, or the next model has it again", remedy=remedy),
         clues=(
             Clue(
                 _CAUSES[stray.kind],
@@ -127,7 +136,7 @@ def _of_loose(found: Many, reader: FactReader) -> Oddity | None:
     )
 
 
-_REMEDIES = {
+_REMEDIES: dict[str, Sentence] = {
     "tensor": "register_buffer",
     "container": "a ModuleList, ModuleDict or buffers",
     "modules": "a ModuleList, ModuleDict or buffers",
@@ -236,10 +245,11 @@ def _device_elsewhere(value: Any, home: str, reader: FactReader) -> str:
 def _of_gradients(found: Survey, reader: FactReader) -> Oddity | None:
     for tensor, gradient in reader.stray_gradients(found.tensors):
         alone = isinstance(found, One)
-        name = "" if alone else _names(found.value, lambda other, t=tensor: other is t) + ": "
-        words = f"{name}gradient on {reader.device(gradient)}: zero_grad() and backward() again"
+        words = say("gradient on {device}: zero_grad() and backward() again", device=reader.device(gradient))
+        if not alone:
+            words = say("{names}: {words}", names=_names(found.value, lambda other, t=tensor: other is t), words=words)
         code = f"{found.name}.grad = None" if alone else f"{found.name}.zero_grad()"
-        return Oddity(words, code, "then backward() again")
+        return Oddity(words, code, say("then backward() again"))
     return None
 
 
@@ -252,8 +262,13 @@ def _of_state(found: Many, reader: FactReader, name_of: Callable[[Any], str]) ->
         device, wanted = reader.device(one.value), reader.device(one.key)
         if device != wanted and reader.facts(one.value).shape != ():
             whose = name_of(one.key)
-            meets = f"{whose or 'its parameter'} on {wanted}"
-            words = f"{one.attribute} on {device}, {meets}: load or make the state after the move"
+            words = say(
+                "{state} on {device}, {parameter} on {wanted}: load or make the state after the move",
+                state=one.attribute,
+                device=device,
+                parameter=whose or say("its parameter"),
+                wanted=wanted,
+            )
             # Loading moves each state to its parameter (torch/optim/optimizer.py, load_state_dict).
             code = f"{found.name}.load_state_dict({found.name}.state_dict())"
             model = whose.partition(".")[0].partition("[")[0]
@@ -275,5 +290,6 @@ def _names(module: Any, is_meant: Any) -> str:
         for member in placement.members(part)
         if member.via in ("parameter", "buffer") and is_meant(member.value)
     ]
-    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
-    return ", ".join(paths[:_MOST_NAMED]) + more
+    names = joined(paths[:_MOST_NAMED])
+    more = len(paths) - _MOST_NAMED
+    return say("{names} and {count} more", names=names, count=more) if more > 0 else names

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ipydevice.diagnosis import Fix
+from ipydevice.language import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Oddity:
 
 def words_of(oddities: Iterable[Oddity]) -> str:
     """All of them in one line."""
-    return "; ".join(one.words for one in oddities)
+    return say("; ").join(one.words for one in oddities)
 
 
 def code_of(oddities: Iterable[Oddity]) -> str:
@@ -49,9 +50,9 @@ def fixes_of(odd: Iterable[tuple[str, Iterable[Oddity]]]) -> Iterator[Fix]:
         for one in oddities:
             if one.code and one.code not in done:
                 done.add(one.code)
-                note = one.note or "for the objects as they are now"
+                note = one.note or say("for the objects as they are now")
                 yield Fix(_title(name, one.code), "repair", setup=one.code, note=note)
 
 
 def _title(name: str, code: str) -> str:
-    return f"`{code}`" if "\n" not in code and len(code) <= 60 else f"Mend {name}"
+    return f"`{code}`" if "\n" not in code and len(code) <= 60 else say("Mend {name}", name=name)

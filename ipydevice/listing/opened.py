@@ -8,6 +8,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnosis import Row
+from ipydevice.language import say
 from ipydevice.listing import notes
 from ipydevice.listing.rows import row_of
 from ipydevice.listing.survey import Many, survey
@@ -57,7 +58,13 @@ def _row(name: str, one: Found, reader: FactReader, name_of: ParameterNames) -> 
     facts = reader.facts(one.value)
     kind = one.via if one.via in ("parameter", "buffer", "state") else placement.kind_of(one.value) or "tensor"
     parameter = name_of(one.key) if one.via == "state" else ""
-    note = f"p is {parameter}" if parameter else "" if facts.memory is not None else notes.of_tensor(one.value)
+    note = (
+        say("p is {parameter}", parameter=parameter)
+        if parameter
+        else ""
+        if facts.memory is not None
+        else notes.of_tensor(one.value)
+    )
     return Row(
         name + one.path, kind, facts.device, "", True, facts.shape, facts.dtype, facts.bytes, "", note,
         facts.requires_grad,

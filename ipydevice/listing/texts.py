@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ipydevice import placement
+from ipydevice.language import say
 from ipydevice.listing import calls
 from ipydevice.listing.oddity import Clue, Oddity
 from ipydevice.listing.survey import Many, One, Survey
@@ -58,7 +59,14 @@ def _alone_on_second_card(trees: Sequence[ast.Module], names: dict[str, Survey])
             alone = names[name]
             code = f"{name} = {move}" if not isinstance(alone, Many) else move if alone.kind == "module" else ""
             clue = Clue("hardcoded_device", name, device, home)
-            yield name, Oddity(f"alone on {device} by a literal, the rest on {home}", code, clues=(clue,))
+            yield (
+                name,
+                Oddity(
+                    say("alone on {device} by a literal, the rest on {home}", device=device, home=home),
+                    code,
+                    clues=(clue,),
+                ),
+            )
 
 
 def _not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterator[tuple[str, Oddity]]:
@@ -73,7 +81,11 @@ def _not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -> Iterat
                 continue
             if set(found.devices) == {"cpu"} and attributes(found.value).get("pin_memory") is False:
                 size = found.bytes // 2**20
-                words = f"feeds {accelerators[0]} from {size:,} MiB of unpinned host memory: pin_memory=True"
+                words = say(
+                    "feeds {device} from {size} MiB of unpinned host memory: pin_memory=True",
+                    device=accelerators[0],
+                    size=f"{size:,}",
+                )
                 clue = Clue("unpinned_loader", name, "cpu", accelerators[0])
                 yield name, Oddity(words, f"{name}.pin_memory = True", clues=(clue,))
                 names = {other: one for other, one in names.items() if other != name}
@@ -93,7 +105,11 @@ def _tensors_not_pinned(trees: Sequence[ast.Module], names: dict[str, Survey]) -
             if placement.call(found.value, "is_pinned") is False:
                 told.add(name)
                 size = found.bytes // 2**20
-                words = f"{size:,} MiB of unpinned host memory feed {accelerators[0]} in a loop: pin_memory()"
+                words = say(
+                    "{size} MiB of unpinned host memory feed {device} in a loop: pin_memory()",
+                    size=f"{size:,}",
+                    device=accelerators[0],
+                )
                 yield name, Oddity(words, f"{name} = {name}.pin_memory()")
 
 

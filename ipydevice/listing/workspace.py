@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from ipydevice import placement
+from ipydevice.language import say
 from ipydevice.listing import odd, texts
 from ipydevice.listing.oddity import Clue, Oddity
 from ipydevice.listing.survey import Many, Survey
@@ -69,9 +70,9 @@ def _stale_optimizers(everything: Sequence[Survey], reader: FactReader) -> Itera
         wanted = sorted(str(reader.facts(parameter).shape) for parameter in steps)
         for name, trainable in shapes.items():
             if trainable == wanted:
-                words = f"its parameters are no longer those of {name}: make it again after {name}"
+                words = say("its parameters are no longer those of {name}: make it again after {name}", name=name)
                 code = f"{found.name} = type({found.name})({name}.parameters(), **{found.name}.defaults)"
-                note = "its state starts anew, and groups of their own are one group"
+                note = say("its state starts anew, and groups of their own are one group")
                 clue = Clue("stale_optimizer", found.name, found.device, found.device, beside=name)
                 yield found.name, Oddity(words, code, note, (clue,))
                 break

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import cast
 
+from ipydevice.language import Sentence
 from ipydevice.messages import template as templates
 from ipydevice.messages.mismatch import Kind
 
@@ -40,7 +41,7 @@ class Entry:
         """What the order of the devices in the text means; "" where it states fewer than two."""
         if self.remark:
             return self.remark
-        by_name = "the one that the text names" if any(place.kind == "role" for place in self.places) else ""
+        by_name = Sentence("the one that the text names") if any(place.kind == "role" for place in self.places) else ""
         labels = [_label(place.role) or by_name for place in self.places if place.kind in templates.DEVICES]
         return ", then ".join(labels) if len(labels) > 1 and all(labels) else ""
 
@@ -71,7 +72,10 @@ _NARROW = re.compile(r"\{(?:enum|known|cpu)\b")  # places that few words fit
 
 def _label(role: str) -> str:
     name, _, part = role.partition("/")
-    return {"named": "the one that differs", "reference": "the one it is compared with"}.get(name, name) or part
+    return _LABELS.get(name, name) or part
+
+
+_LABELS: dict[str, Sentence] = {"named": "the one that differs", "reference": "the one it is compared with"}
 
 
 def catalogue() -> tuple[Entry, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from ipydevice.language import Sentence
 from ipydevice.messages import devices, template, wrappers
 from ipydevice.messages.entries import Entry
 from ipydevice.messages.mismatch import Mismatch
@@ -133,14 +134,14 @@ def unknown(
         return ()
     left = []
     if not stated:
-        left.append("the devices")
+        left.append(Sentence("the devices"))
     elif len(stated) == 1 and kind == "placement":
-        left.append("the other device")
+        left.append(Sentence("the other device"))
     elif any(":" not in device and device not in ("cpu", "meta") for device in stated):
-        left.append("the number of the accelerator")
+        left.append(Sentence("the number of the accelerator"))
     if op is None:
-        left.append("the operation")
+        left.append(Sentence("the operation"))
     if argument is None and len(roles) < 2:
-        left.append("which of its arguments")
-    left.append("the variable")
+        left.append(Sentence("which of its arguments"))
+    left.append(Sentence("the variable"))
     return tuple(left)

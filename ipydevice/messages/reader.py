@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ipydevice.language import Sentence
 from ipydevice.messages import devices, fields, phrases
 from ipydevice.messages.mismatch import Kind, Mismatch
 
@@ -188,5 +189,5 @@ def _mismatch(
         kind="meta" if kind == "placement" and "meta" in names else kind,
         unknown=fields.unknown(kind, names, None, argument, roles or {}),
         confidence="reader",
-        meaning="no known wording, but it speaks of devices that do not fit",
+        meaning=Sentence("no known wording, but it speaks of devices that do not fit"),
     )

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 from ipydevice.cells import Cell, CellHistory
 from ipydevice.diagnosis import Diagnosis, Edit, Fix, Place, Rerun
+from ipydevice.language import Sentence, in_every_language, say
 from ipydevice.ranks import engines
 from ipydevice.ranks.across import CARD, on_any_card
 from ipydevice.ranks.table import ranks_text
 
 WAIT = 3.0  # seconds for engines that have just failed, and so are idle, to tell their diagnosis
-_CELL = re.compile(r"In \[(\d+)\](, line (\d+))?")
+_CELL = r"In \[(\d+)\]"
+_LINE: Sentence = "{where}, line {line}"
 
 
 class Failure(NamedTuple):
@@ -66,7 +69,7 @@ def begin(exc: Any, history: CellHistory, namespace: dict[str, Any]) -> MergedPo
     notes = [f"{_engines(group)}: {group[0].headline}" for group in rest]
     notes += [f"{_engines(group)}: {text}" for text, group in others.items()]
     if len({failure.headline for failure in first}) > 1:
-        notes.insert(0, f"devices and cards are those of engine {first[0].engine}; each has its own")
+        notes.insert(0, say("devices and cards are those of engine {engine}; each has its own", engine=first[0].engine))
         told = replace(told, fixes=tuple(fix for fix in told.fixes if not _names_a_card(fix)))
     headline = f"{_engines(first)}: {told.headline}"
     return MergedPostMortem(replace(told, headline=headline, notes=(*notes, *told.notes)))
@@ -157,7 +160,7 @@ class _Cells:
     def translated(self, value: Any) -> Any:
         """The same value with the client's numbers in every place and text; fixes are left out."""
         if isinstance(value, str):
-            return _CELL.sub(self._in_words, value)
+            return _places().sub(self._in_words, value)
         if isinstance(value, Place):
             cell = self.sent(value.cell)
             if cell is None:
@@ -172,10 +175,12 @@ class _Cells:
         return value
 
     def _in_words(self, found: re.Match[str]) -> str:
-        cell = self.sent(int(found[1]))
+        number, *lines = [int(part) for part in found.groups() if part is not None]
+        cell = self.sent(number)
         if cell is None:
             return found[0]
-        return f"In [{cell.number}]" + (f", line {int(found[3]) + _shift(cell.raw)}" if found[3] else "")
+        where = f"In [{cell.number}]"
+        return say(_LINE, where=where, line=lines[0] + _shift(cell.raw)) if lines else where
 
     def fix(self, fix: Fix) -> Fix | None:
         """The fix as edits of the client's cells; None where one of them is not the client's."""
@@ -200,6 +205,14 @@ class _Cells:
     def _rerun(self, rerun: Rerun) -> Rerun | None:
         cell = self.sent(rerun.cell)
         return None if cell is None else Rerun(cell.number, cell.cell_id, _sent_as(cell.raw, rerun.source))
+
+
+@cache
+def _places() -> re.Pattern[str]:
+    """How a text names a cell or one of its lines, in whatever language the engine speaks."""
+    lines = (re.escape(template) for template in in_every_language(_LINE))
+    known = [one.replace(r"\{where\}", _CELL).replace(r"\{line\}", r"(\d+)") for one in lines]
+    return re.compile("|".join([*known, _CELL]))
 
 
 def _body(raw: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipydevice.diagnosis import Diagnosis, Inventory
+from ipydevice.language import say
 from ipydevice.report import CheckReport
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def display_after_error(diagnosis: Diagnosis, before: Diagnosis | None) -> None:
     wanted = front_end.wanted()
     panel = tree_of(diagnosis)
     if before is not None and wishes.is_the_same(before, diagnosis):
-        panel = wishes.folded(panel, diagnosis, "as before")
+        panel = wishes.folded(panel, diagnosis, say("as before"))
     elif wanted.verbosity == "short":
         panel = wishes.folded(panel, diagnosis)
     if wanted.auto_display:

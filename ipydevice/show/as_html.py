@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ipydevice.language import Sentence, joined, say
 from ipydevice.show import quantities
 from ipydevice.show.colours import colour
 from ipydevice.show.escape import cells, visible
@@ -38,7 +39,7 @@ from ipydevice.show.tree import (
 
 _BACKTICKS = re.compile(r"`([^`]+)`")
 STATIC_ROWS = 300  # they stay in the saved file; the widget has all
-_COLUMNS = ("name", "kind", "device", "type", "bytes", "remark")
+_COLUMNS: tuple[Sentence, ...] = ("name", "kind", "device", "type", "bytes", "remark")
 
 
 def render(panel: Panel) -> str:
@@ -109,18 +110,20 @@ def _folded(folded: Folded) -> str:
 
 
 def _options(options: Options) -> str:
-    return f'<ol class="ipd-fixes" aria-label="Fixes">{"".join(map(_option, options.options))}</ol>'
+    return f'<ol class="ipd-fixes" aria-label="{say("Fixes")}">{"".join(map(_option, options.options))}</ol>'
 
 
 def _option(option: Option) -> str:
-    reruns = f"re-runs {quantities.listing(option.reruns)} · " if option.reruns else ""
+    reruns = say("re-runs {cells}", cells=joined(option.reruns)) + " · " if option.reruns else ""
     said = f'<span class="ipd-reruns">{_text(reruns)}</span>' if reruns else ""
     note = f'<div class="ipd-note">{_prose(option.note)}</div>' if option.note else ""
     change = ""
     if option.diff:
         opened = " open" if option.number == 1 and len(option.diff) <= 4 else ""
         lines = _diff(option.diff)
-        change = f'<details{opened}><summary>what changes</summary><pre class="ipd-diff">{lines}</pre></details>'
+        change = (
+            f'<details{opened}><summary>{say("what changes")}</summary><pre class="ipd-diff">{lines}</pre></details>'
+        )
     return (
         f'<li value="{option.number}" data-fix="{option.number - 1}"><span>{_prose(option.title)}</span> '
         f'<small class="ipd-quiet">{said}<code>{_text(option.command)}</code></small>{note}{change}</li>'
@@ -146,7 +149,7 @@ def _bars(bars: Bars) -> str:
         f"<td>{bar.amount}</td></tr>"
         for bar in bars.bars
     )
-    return f'<table class="ipd-bars" aria-label="Bytes by device"><tbody>{rows}</tbody></table>'
+    return f'<table class="ipd-bars" aria-label="{say("Bytes by device")}"><tbody>{rows}</tbody></table>'
 
 
 def _strip(strip: Strip) -> str:
@@ -156,7 +159,7 @@ def _strip(strip: Strip) -> str:
         f"{_text(segment.device)}</i>"
         for segment in strip.segments
     )
-    words = "; ".join(_run(segment) for segment in strip.segments)
+    words = say("; ").join(_run(segment) for segment in strip.segments)
     return (
         f'<div class="ipd-layers"><b>{_text(strip.name)}</b> <div class="ipd-strip" aria-hidden="true">{blocks}</div>'
         f"<small>{_text(words)}</small></div>"
@@ -164,9 +167,9 @@ def _strip(strip: Strip) -> str:
 
 
 def _run(segment: Segment) -> str:
-    first = segment.first or "itself"
-    reach = first if segment.count == 1 else f"{first} to {segment.last}"
-    return f"{reach} on {segment.device} ({quantities.plural(segment.count, 'layer')})"
+    first, layers = segment.first or say("itself"), quantities.plural(segment.count, "layer")
+    reach = first if segment.count == 1 else say("{first} to {last}", first=first, last=segment.last)
+    return say("{layer} on {device} ({layers})", layer=reach, device=segment.device, layers=layers)
 
 
 def _table(table: Table) -> str:
@@ -178,8 +181,9 @@ def _table(table: Table) -> str:
     if libraries < len(table.entries):
         rest = table.entries[libraries:]
         names = quantities.plural(sum(not e.header for e in rest), "name")
-        rows += f"<details><summary>{names} in library frames</summary>{_grid(rest)}</details>"
-    left = f'<p class="ipd-quiet">and {table.left:,} more: <code>%devices</code></p>' if table.left else ""
+        rows += f"<details><summary>{say('{names} in library frames', names=names)}</summary>{_grid(rest)}</details>"
+    more = say("and {count} more", count=f"{table.left:,}")
+    left = f'<p class="ipd-quiet">{more}: <code>%devices</code></p>' if table.left else ""
     # The widget puts its own table in the place of ipd-rows: one that sorts, filters and holds 10,000 names.
     opened = "" if table.folded else " open"
     return (
@@ -191,7 +195,7 @@ def _table(table: Table) -> str:
 def _grid(entries: Sequence[Entry]) -> str:
     if not entries:
         return ""
-    head = "".join(f"<th scope=col>{column}</th>" for column in _COLUMNS)
+    head = "".join(f"<th scope=col>{say(column)}</th>" for column in _COLUMNS)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(_row, entries))}</tbody></table>"
 
 

@@ -13,10 +13,11 @@ from dataclasses import replace
 
 from ipydevice import environment
 from ipydevice.diagnosis import Diagnosis, Inventory, Mark, Place
+from ipydevice.language import say
 from ipydevice.report import CheckReport
 from ipydevice.show import as_text
 from ipydevice.show.escape import visible, wrap
-from ipydevice.show.panel import placements
+from ipydevice.show.panel import CONFIDENCE, placements
 from ipydevice.show.paths import without_folders
 from ipydevice.show.tree import Block, Code, Heading, Options, Panel, Remark, Table
 
@@ -40,16 +41,17 @@ def _of_diagnosis(d: Diagnosis) -> Iterator[str]:
         yield f"**{_escaped(str(d.failed))}**"
         yield _lines(Code("", d.failed.source, d.marks))
     if d.origin is not None and d.origin.source and _line(d.origin) != _line(d.failed):
-        yield f"**{_escaped(str(d.origin))}**, where it comes from"
+        yield say("{place}, where it comes from", place=f"**{_escaped(str(d.origin))}**")
         yield _lines(Code("", d.origin.source))
     if d.explanation:
-        yield _labelled("why", d.explanation if d.confidence == "certain" else f"{d.explanation} ({d.confidence})")
+        sure = "" if d.confidence == "certain" else f" ({say(CONFIDENCE[d.confidence])})"
+        yield _labelled(say("why"), d.explanation + sure)
     for note in d.notes:
-        yield _labelled("note", note)
+        yield _labelled(say("note"), note)
     users = tuple(row for row in d.placements if row.user)
     if users:
         yield _lines(replace(placements(replace(d, placements=users)), left=0, folded=False, most=ROWS))
-    yield _labelled("kind", " ".join(part for part in (d.message_id, d.family, d.cause, d.op) if part))
+    yield _labelled(say("kind"), " ".join(part for part in (d.message_id, d.family, d.cause, d.op) if part))
 
 
 def _line(place: Place) -> tuple[object, ...]:
@@ -62,8 +64,8 @@ def _of_panel(panel: Panel) -> Iterator[str]:
 
 
 def _surroundings() -> Iterator[str]:
-    yield _labelled("versions", ", ".join(f"{name} {version}" for name, version in environment.versions().items()))
-    yield _labelled("devices", "; ".join(environment.devices()) or "no accelerator in use")
+    yield _labelled(say("versions"), ", ".join(f"{name} {version}" for name, version in environment.versions().items()))
+    yield _labelled(say("devices"), "; ".join(environment.devices()) or say("no accelerator in use"))
 
 
 def _escaped(text: str) -> str:

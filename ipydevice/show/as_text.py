@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ipydevice.language import Sentence, joined, say
 from ipydevice.show import quantities
 from ipydevice.show.escape import cells, crop, visible, wrap
 from ipydevice.show.marks import lay_out
-from ipydevice.show.panel import LOADING
 from ipydevice.show.tree import (
     Bars,
     Block,
@@ -131,8 +131,12 @@ def _code(code: Code, page: _Page) -> Iterator[str]:
 def _remark(remark: Remark, page: _Page) -> Iterator[str]:
     label = visible(remark.label)
     for index, line in enumerate(wrap(visible(remark.text), page.width - LABELS - 2)):
-        head = page.paint(label.ljust(LABELS), "strong") if not index else " " * LABELS
+        head = page.paint(_padded(label), "strong") if not index else " " * LABELS
         yield f"  {head}{line}"
+
+
+def _padded(label: str) -> str:
+    return label + " " * (LABELS - cells(label))
 
 
 def _folded(folded: Folded, page: _Page) -> Iterator[str]:
@@ -173,15 +177,15 @@ def _packed(options: Sequence[Option], page: _Page) -> Iterator[str]:
 def _side_by_side(options: Sequence[Option]) -> tuple[str, str]:
     titles = " · ".join(f"{option.number}  {visible(option.title)}" for option in options)
     numbers = [str(option.number) for option in options[1:]]
-    return titles, visible(" or ".join([*(option.command for option in options[:1]), *numbers]))
+    return titles, visible(say(" or ").join([*(option.command for option in options[:1]), *numbers]))
 
 
 def _option(option: Option, code: list[str], page: _Page, *, first: bool) -> Iterator[str]:
-    head = page.paint("fix".ljust(LABELS), "strong") if first else " " * LABELS
+    head = page.paint(_padded(say("fix")), "strong") if first else " " * LABELS
     number = f"{option.number}  "
     lead = 2 + LABELS + len(number)
     brief = page.terse >= 2 and not first
-    reruns = f"re-runs {quantities.listing(option.reruns)}" if option.reruns and not brief else ""
+    reruns = say("re-runs {cells}", cells=joined(option.reruns)) if option.reruns and not brief else ""
     tail = visible("   ".join(part for part in (reruns, option.command) if part))
     title = visible(option.title)
     lines = [crop(title, page.width - lead - cells(tail) - 3)] if brief else wrap(title, page.width - lead)
@@ -234,15 +238,13 @@ def _dedented(diff: Sequence[DiffLine]) -> Iterator[DiffLine]:
     Without those that only load a patched file again.
     """
     part: list[DiffLine] = []
-    heading = ""
     for line in (*diff, DiffLine("@", "")):
-        if line.kind in "+-" and line.text.strip() and heading != LOADING:
+        if line.kind in "+-" and line.text.strip() and not line.aside:
             part.append(line)
         elif line.kind in "@ ":
             texts = textwrap.dedent("\n".join(one.text.replace("\n", " ").rstrip() for one in part)).split("\n")
             yield from (replace(one, text=text) for one, text in zip(part, texts, strict=False))
             part = []
-            heading = line.text if line.kind == "@" else heading
 
 
 def _bars(bars: Bars, page: _Page) -> Iterator[str]:
@@ -272,8 +274,10 @@ def _strip(strip: Strip, page: _Page) -> Iterator[str]:
 
 
 def _run(segment: Segment) -> str:
-    first, last = segment.first or "(itself)", segment.last
-    return first if segment.count == 1 else f"{first} to {last} ({segment.count:,} layers)"
+    first, last = segment.first or say("(itself)"), segment.last
+    if segment.count == 1:
+        return first
+    return say("{first} to {last} ({layers})", first=first, last=last, layers=quantities.plural(segment.count, "layer"))
 
 
 def _table(table: Table, page: _Page) -> Iterator[str]:
@@ -292,7 +296,7 @@ def _table(table: Table, page: _Page) -> Iterator[str]:
 def _rows(table: Table, page: _Page) -> Iterator[str]:
     table = table.within(TABLE_LINES)
     shown = table.entries
-    lines = [_HEAD, *map(_columns, shown)]
+    lines = [tuple(map(say, _HEAD)), *map(_columns, shown)]
     widths = _widths(lines, page.width - 2)
     for index, line in enumerate(lines):
         text = "  "
@@ -312,10 +316,10 @@ def _rows(table: Table, page: _Page) -> Iterator[str]:
             yield text
             yield from ("      " + page.paint(part, role) for part in wrap(remark, page.width - 6))
     if table.left:
-        yield page.paint(f"  and {table.left:,} more", "quiet")
+        yield page.paint("  " + say("and {count} more", count=f"{table.left:,}"), "quiet")
 
 
-_HEAD = ("name", "kind", "device", "shape", "dtype", "bytes", "")
+_HEAD: tuple[Sentence, ...] = ("name", "kind", "device", "shape", "dtype", "bytes", "")
 _WIDEST = (40, 14, 24, 20, 10, 9)
 _EXPENDABLE = (4, 1, 3, 5)  # columns in the order in which a narrow page loses them
 

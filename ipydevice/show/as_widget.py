@@ -12,6 +12,7 @@ from collections import deque
 from functools import cache
 from typing import Any
 
+from ipydevice import language
 from ipydevice.diagnosis import Diagnosis, Fix, Inventory
 from ipydevice.report import CheckReport
 from ipydevice.show import as_html, as_markdown, insertion, quantities
@@ -70,6 +71,7 @@ def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> b
     tables = [block for block in panel.blocks if isinstance(block, Table)]
     plain: dict[str, Any] = {
         "uid": uid,
+        "translations": _translations(),
         "html": as_html.body(panel, rows=False),
         "tables": [{"left": table.left} for table in tables],
         "colours": {
@@ -95,6 +97,12 @@ def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> b
         plain["failed"] = {"cell": view.cell, "cell_id": view.cell_id, "source": view.cell_source}
         plain["fixes"] = [_fix(fix, number) for number, fix in enumerate(view.fixes, 1)]
     return _deflated(plain)
+
+
+def _translations() -> dict[str, str]:
+    """Of the sentences that the page says itself; none in English."""
+    known = language.translations()
+    return {sentence: known[sentence] for sentence in language.said_by_script(script() if known else "")}
 
 
 def rows(panel: Panel) -> bytes:

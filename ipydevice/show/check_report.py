@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 
 from ipydevice.diagnosis import Mark
+from ipydevice.language import Sentence, clauses, joined, say
 from ipydevice.report import OFFERED, CheckFinding, CheckReport, Elsewhere, Transfer
 from ipydevice.show import quantities
 from ipydevice.show.panel import entry, option
@@ -16,25 +17,36 @@ PLACES_EACH = 6
 
 def of_report(report: CheckReport) -> Panel:
     """What `%%devicecheck` shows: mistakes with their fixes, then copies and waits by line."""
-    return Panel(label=f"Device check: {_summary(report)}", blocks=tuple(_blocks(report)))
+    return Panel(label=say("Device check: {summary}", summary=_summary(report)), blocks=tuple(_blocks(report)))
 
 
 def progress(calls: int, moves: int, mistakes: int) -> str:
     """What a check has seen while it still runs."""
-    copies = f"{moves:,} {'copy or wait' if moves == 1 else 'copies or waits'}"
+    copies = say("{count} copy or wait" if moves == 1 else "{count} copies or waits", count=f"{moves:,}")
     found = quantities.plural(mistakes, "device mistake")
-    return f"checking: {quantities.plural(calls, 'call')} of torch, {copies}, {found} so far"
+    return say(
+        "checking: {calls} of torch, {copies}, {found} so far",
+        calls=quantities.plural(calls, "call"),
+        copies=copies,
+        found=found,
+    )
 
 
 def _blocks(report: CheckReport) -> Iterator[Block]:
     if not report.done:
-        yield Heading("device check: still running, its report comes with its end", tone="plain")
+        yield Heading(say("device check: still running, its report comes with its end"), tone="plain")
         return
-    calls = f"{quantities.plural(report.calls, 'call')} of torch in {quantities.duration(report.seconds)}"
+    calls = say(
+        "{calls} of torch in {seconds}",
+        calls=quantities.plural(report.calls, "call"),
+        seconds=quantities.duration(report.seconds),
+    )
     yield Heading(_summary(report), aside=calls, tone="plain" if report.clean else "error")
     if report.error:
-        yield Remark("partial", f"the code ended with {report.error}; what comes after it was not checked")
-    raised = _STOPPED if report.stopped else _RAISED
+        yield Remark(
+            say("partial"), say("the code ended with {error}; what comes after it was not checked", error=report.error)
+        )
+    raised = say(_STOPPED if report.stopped else _RAISED)
     number = 1
     firsts: list[int] = []  # the number of the first fix of each finding
     if report.together is not None:
@@ -47,26 +59,33 @@ def _blocks(report: CheckReport) -> Iterator[Block]:
             own = finding.diagnosis.marks if marked is None else marked if at == 0 else None
             yield from _finding(finding, number, own, raised)
             if finding.mended_with is not None:
-                yield Remark("fix", f"fix {firsts[finding.mended_with]} mends this too")
+                yield Remark(say("fix"), say("fix {number} mends this too", number=firsts[finding.mended_with]))
             firsts.append(number)
             number += len(finding.offered)
     if any(finding.repaired for finding in report.findings):
-        yield Remark("note", "repaired for this run only: the code and its objects are as they were")
+        yield Remark(say("note"), say("repaired for this run only: the code and its objects are as they were"))
     if report.elsewhere:
         rows = tuple(_elsewhere(row) for row in report.elsewhere)
-        yield Table(f"{quantities.plural(len(rows), 'line')} not on {report.expected}", rows, folded=False)
+        yield Table(
+            say("{lines} not on {device}", lines=quantities.plural(len(rows), "line"), device=report.expected),
+            rows,
+            folded=False,
+        )
     if report.odd:
         objects = quantities.plural(len(report.odd), "object")
-        yield Table(f"{objects} with something stray", tuple(map(entry, report.odd)), folded=False)
+        yield Table(say("{objects} with something stray", objects=objects), tuple(map(entry, report.odd)), folded=False)
         if report.mends:
             yield Options(tuple(option(at, fix) for at, fix in enumerate(report.mends[:OFFERED], number)))
     if report.transfers:
         yield Table(_transfer_summary(report), tuple(map(_transfer, report.transfers)), folded=False)
     if report.dry:
-        kept = f"; changed in place all the same: {quantities.listing(report.mutated[:8])}" if report.mutated else ""
-        yield Remark("dry", f"the names that it made were not kept{kept}")
+        told = say("the names that it made were not kept")
+        if report.mutated:
+            changed = say("changed in place all the same: {names}", names=joined(report.mutated[:8]))
+            told += say("; ") + changed
+        yield Remark(say("dry"), told)
     for note in report.notes:
-        yield Remark("note", note)
+        yield Remark(say("note"), note)
 
 
 def _marks_of_all(findings: Sequence[CheckFinding]) -> tuple[Mark, ...] | None:
@@ -78,25 +97,27 @@ def _marks_of_all(findings: Sequence[CheckFinding]) -> tuple[Mark, ...] | None:
 
 def _summary(report: CheckReport) -> str:
     found = len(report.findings)
-    parts = [quantities.plural(found, "device mistake") if found else "no device mistake"]
+    parts = [quantities.plural(found, "device mistake") if found else say("no device mistake")]
+    if report.cell is not None:
+        parts[0] = say("{found} in In [{cell}]", found=parts[0], cell=report.cell)
     if report.elsewhere:
-        parts.append(f"{quantities.plural(len(report.elsewhere), 'line')} not on {report.expected}")
-    for kind, noun in (("copy", "cop"), ("sync", "wait")):
+        lines = quantities.plural(len(report.elsewhere), "line")
+        parts.append(say("{lines} not on {device}", lines=lines, device=report.expected))
+    for kind, (one, several) in _COUNTED.items():
         count = sum(each.count for each in report.transfers if each.kind == kind and "pinned" not in each.target)
         if count:
-            parts.append(f"{count:,} {noun}{_ending(noun, count)}")
-    where = f" in In [{report.cell}]" if report.cell is not None else ""
-    return f"{parts[0]}{where}" + "".join(f", {part}" for part in parts[1:])
+            parts.append(say(one if count == 1 else several, count=f"{count:,}"))
+    return clauses(parts)
 
 
-def _ending(noun: str, count: int) -> str:
-    if noun == "cop":
-        return "y between devices" if count == 1 else "ies between devices"
-    return " for a device" if count == 1 else "s for a device"
-
-
-_RAISED = "this call could not be repaired, its error was raised"
-_STOPPED = "told to stop at the first mistake, its error was raised"
+_COUNTED: dict[str, tuple[Sentence, Sentence]] = {
+    "copy": ("{count} copy between devices", "{count} copies between devices"),
+    "sync": ("{count} wait for a device", "{count} waits for a device"),
+}
+_RAISED: Sentence = "this call could not be repaired, its error was raised"
+_STOPPED: Sentence = "told to stop at the first mistake, its error was raised"
+_KINDS: dict[str, Sentence] = {"copy": "copy", "sync": "sync"}
+_ROLES: dict[str, Sentence] = {"made": "made", "used": "used"}
 
 
 def _finding(finding: CheckFinding, number: int, marks: tuple[Mark, ...] | None, raised: str) -> Iterator[Block]:
@@ -108,33 +129,39 @@ def _finding(finding: CheckFinding, number: int, marks: tuple[Mark, ...] | None,
         yield Code(str(diagnosis.failed), diagnosis.failed.source, marks)
     others = [place for place in finding.places if (place.cell, place.file, place.line) != finding.line]
     if others:
-        more = f" and {len(others) - PLACES_EACH} more" if len(others) > PLACES_EACH else ""
-        yield Remark("also", "; ".join(map(str, others[:PLACES_EACH])) + more)
+        places = say("; ").join(map(str, others[:PLACES_EACH]))
+        if len(others) > PLACES_EACH:
+            places = say("{names} and {count} more", names=places, count=len(others) - PLACES_EACH)
+        yield Remark(say("also"), places)
     if diagnosis.explanation:
-        yield Remark("why", diagnosis.explanation)
+        yield Remark(say("why"), diagnosis.explanation)
     if not finding.repaired:
-        yield Remark("run", raised)
+        yield Remark(say("run"), raised)
     elif finding.repair:
-        yield Remark("run", finding.repair)
+        yield Remark(say("run"), finding.repair)
     if finding.offered:
         yield Options(tuple(option(at, fix) for at, fix in enumerate(finding.offered, number)))
 
 
 def _transfer_summary(report: CheckReport) -> str:
     total = quantities.size(sum(each.bytes for each in report.transfers))
-    return f"copies and waits on {quantities.plural(len(report.transfers), 'line')}, {total}"
+    return say(
+        "copies and waits on {transfers}, {total}",
+        transfers=quantities.plural(len(report.transfers), "line"),
+        total=total,
+    )
 
 
 def _transfer(transfer: Transfer) -> Entry:
     times = f"×{transfer.count:,}"
-    remark = f"{times} in a loop" if transfer.loop else times if transfer.count > 1 else ""
+    remark = say("{times} in a loop", times=times) if transfer.loop else times if transfer.count > 1 else ""
     if transfer.inside:
-        remark = f"{remark}, {transfer.call} inside" if remark else f"{transfer.call} inside"
+        remark = clauses(filter(None, (remark, say("{call} inside", call=transfer.call))))
     if transfer.advice:
-        remark += f": {transfer.advice}"
+        remark = say("{remark}: {advice}", remark=remark, advice=transfer.advice)
     return Entry(
         name=f"{transfer.place}: {transfer.expression or transfer.call}",
-        kind=transfer.kind,
+        kind=say(_KINDS[transfer.kind]),
         device=f"{transfer.source} → {transfer.target}",
         shape=quantities.shape(transfer.shape),
         dtype=transfer.dtype or "",
@@ -147,7 +174,7 @@ def _transfer(transfer: Transfer) -> Entry:
 def _elsewhere(row: Elsewhere) -> Entry:
     return Entry(
         name=f"{row.place}: {row.place.source}",
-        kind=row.role,
+        kind=say(_ROLES[row.role]),
         device=row.device,
         shape=quantities.shape(row.shape),
         dtype=row.dtype or "",

@@ -54,24 +54,33 @@ def crop(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns, broken at spaces, inside a word only where it alone is too long."""
+    """Lines of at most `width` columns, broken at spaces and in Chinese, inside a word only where it is too long."""
     lines: list[str] = []
     line = ""
     for word in text.split(" "):
-        while cells(word) > width:
-            if line:
+        gap = " "
+        for piece in [word] if word.isascii() else _PIECE.findall(word) or [""]:
+            while cells(piece) > width:
+                if line:
+                    lines.append(line)
+                    line = ""
+                head = _take(piece, width)
+                lines.append(head)
+                piece = piece[len(head) :]
+            joined = f"{line}{gap}{piece}" if line else piece
+            if cells(joined) <= width:
+                line = joined
+            else:
                 lines.append(line)
-                line = ""
-            head = _take(word, width)
-            lines.append(head)
-            word = word[len(head) :]
-        joined = f"{line} {word}" if line else word
-        if cells(joined) <= width:
-            line = joined
-        else:
-            lines.append(line)
-            line = word
+                line = piece
+            gap = ""
     return [*lines, line] if line or not lines else lines
+
+
+# Between ideographs a line may end, but not before a closing mark or behind an opening one.
+_WIDE = "\u2e80-\u2fff\u3040-\u9fff\uf900-\ufaff"
+_OPENING, _CLOSING = "（「『《【“", "，。；：、）」』》】！？”…"
+_PIECE = re.compile(f"[{_OPENING}]*(?:[{_WIDE}]|[^{_WIDE}{_OPENING}{_CLOSING}]+)[{_CLOSING}]*|[{_OPENING}{_CLOSING}]+")
 
 
 def _take(text: str, width: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from ipydevice.diagnosis import Diagnosis, Fix, Rerun, Row
+from ipydevice.language import Sentence, joined, say
 from ipydevice.show import quantities
 from ipydevice.show.tree import (
     Block,
@@ -24,16 +25,18 @@ from ipydevice.show.tree import (
 
 STANDARD_LINES = 12  # a failed cell's panel in a terminal, below a traceback that is long already
 
-LOADING = "new cell, to load the file again"  # heads the setup of a patch
 
 # A guess stated as a fact costs more trust than it saves words.
-_HEDGE = {"certain": "", "likely": "probably: ", "guess": "a guess: "}
+_HEDGE: dict[str, Sentence] = {"certain": "", "likely": "probably: ", "guess": "a guess: "}
+CONFIDENCE: dict[str, Sentence] = {"certain": "certain", "likely": "likely", "guess": "guess"}
 
 
 def of_diagnosis(diagnosis: Diagnosis) -> Panel:
     """The panel below a failed cell: headline, marked line, why, fixes, folded table."""
     blocks = tuple(_blocks(diagnosis))
-    return Panel(label=f"Device error: {diagnosis.headline}", blocks=blocks, lines=STANDARD_LINES)
+    return Panel(
+        label=say("Device error: {headline}", headline=diagnosis.headline), blocks=blocks, lines=STANDARD_LINES
+    )
 
 
 def _blocks(d: Diagnosis) -> Iterator[Block]:
@@ -43,28 +46,29 @@ def _blocks(d: Diagnosis) -> Iterator[Block]:
     if d.failed.source:
         yield Code(str(d.failed), d.failed.source, d.marks)
     if d.explanation or d.confidence != "certain":
-        yield Remark("why", _HEDGE[d.confidence] + (d.explanation or "the message alone does not tell"))
+        told = d.explanation or say("the message alone does not tell")
+        yield Remark(say("why"), say(_HEDGE[d.confidence]) + told)
     for note in d.notes:
-        yield Remark("note", note)
+        yield Remark(say("note"), note)
     if d.evidence and d.confidence != "certain":
-        yield Remark("because", "; ".join(d.evidence), optional=True)
+        yield Remark(say("because"), say("; ").join(d.evidence), optional=True)
     if d.fixes:
         yield Options(tuple(option(number, fix) for number, fix in enumerate(d.fixes, 1)))
     if d.placements:
         yield placements(d)
-    yield Folded("why I think so", tuple(_reasons(d)))
+    yield Folded(say("why I think so"), tuple(_reasons(d)))
 
 
 def _reasons(d: Diagnosis) -> Iterator[Remark]:
     for fact in d.evidence:
-        yield Remark("fact", fact)
-    yield Remark("sure", d.confidence)
+        yield Remark(say("fact"), fact)
+    yield Remark(say("sure"), say(CONFIDENCE[d.confidence]))
     if d.origin is not None and d.origin.source:
-        yield Remark("origin", f"{d.origin}: `{d.origin.source}`")
+        yield Remark(say("origin"), say("{place}: `{code}`", place=d.origin, code=d.origin.source))
     if d.habit:
-        yield Remark("habit", d.habit)
-    yield Remark("error", d.message)
-    yield Remark("family", " ".join(part for part in (d.message_id, d.family, d.cause) if part))
+        yield Remark(say("habit"), d.habit)
+    yield Remark(say("error"), d.message)
+    yield Remark(say("family"), " ".join(part for part in (d.message_id, d.family, d.cause) if part))
 
 
 def option(number: int, fix: Fix) -> Option:
@@ -81,16 +85,17 @@ def option(number: int, fix: Fix) -> Option:
 
 
 def _cell(rerun: Rerun) -> str:
-    return "the cell" if rerun.cell is None else f"In [{rerun.cell}]"
+    return say("the cell") if rerun.cell is None else f"In [{rerun.cell}]"
 
 
 def _main(fix: Fix, reruns: tuple[str, ...]) -> str:
     if fix.kind == "patch":
-        return "write the files"
+        return say("write the files")
     if fix.setup and not fix.edits and not reruns:
-        return "insert & run"
-    verb = "repair" if fix.kind == "repair" else "fix"
-    return f"{verb} & re-run {', '.join(reruns)}" if reruns else verb
+        return say("insert & run")
+    if not reruns:
+        return say("repair") if fix.kind == "repair" else say("fix")
+    return say("repair & re-run {cells}" if fix.kind == "repair" else "fix & re-run {cells}", cells=joined(reruns))
 
 
 def _diff(fix: Fix) -> Iterator[DiffLine]:
@@ -101,15 +106,16 @@ def _diff(fix: Fix) -> Iterator[DiffLine]:
             yield DiffLine("@", line) if heading else DiffLine(line[:1] if line[:1] in "+-" else " ", line[1:])
     else:
         for edit in fix.edits:
-            yield DiffLine("@", f"In [{edit.cell}]" if edit.cell is not None else edit.file or "cell")
+            yield DiffLine("@", f"In [{edit.cell}]" if edit.cell is not None else edit.file or say("cell"))
             lines = difflib.unified_diff(edit.before.splitlines(), edit.after.splitlines(), n=1, lineterm="")
             for line in list(lines)[2:]:
                 if not line.startswith("@@"):
                     yield DiffLine(line[0], line[1:])
     if fix.setup:
-        yield DiffLine("@", LOADING if fix.kind == "patch" else "new cell")
+        loads = fix.kind == "patch"
+        yield DiffLine("@", say("new cell, to load the file again") if loads else say("new cell"))
         for line in fix.setup.splitlines():
-            yield DiffLine("+", line)
+            yield DiffLine("+", line, aside=loads)
 
 
 def placements(d: Diagnosis) -> Table:
@@ -123,8 +129,11 @@ def placements(d: Diagnosis) -> Table:
             entries.append(Entry(frame, kind="frame", remark=devices, header=True, open=members[0].user))
         entries.extend(entry(row, level=2 if frame else 1) for row in members)
     total = len(rows) + d.placements_left
-    where = f" in {quantities.plural(len(frames), 'frame')}" if any(frame for frame, _ in frames) else ""
-    summary = f"{quantities.plural(total, 'name')}{where}: {quantities.by_device(row.device for row in rows)}"
+    names, devices = quantities.plural(total, "name"), quantities.by_device(row.device for row in rows)
+    summary = say("{names}: {devices}", names=names, devices=devices)
+    if any(frame for frame, _ in frames):
+        places = quantities.plural(len(frames), "frame")
+        summary = say("{names} in {frames}: {devices}", names=names, frames=places, devices=devices)
     aside = " ".join(part for part in (d.message_id, d.family) if part)
     return Table(summary, tuple(entries), left=d.placements_left, aside=aside)
 
@@ -137,7 +146,7 @@ def entry(row: Row, level: int = 1) -> Entry:
         shape=quantities.shape(row.shape),
         dtype=row.dtype or "",
         bytes=row.bytes,
-        remark=f"{row.odd}; {row.note}" if row.odd and row.note else row.odd or row.note,
+        remark=say("; ").join(filter(None, (row.odd, row.note))),
         odd=bool(row.odd),
         level=level,
     )

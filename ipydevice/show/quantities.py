@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from ipydevice.language import clauses, say
+
 
 def size(count: int) -> str:
     """Bytes in binary units: 1536 -> "1.5 KiB"."""
@@ -28,22 +30,19 @@ def typed_shape(dtype: str | None, dimensions: tuple[int, ...] | None) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def listing(items: Iterable[str]) -> str:
-    return ", ".join(items)
+    """ "1 name", "2,000 names" """
+    return say(f"{{count}} {noun}" if count == 1 else f"{{count}} {noun}s", count=f"{count:,}")
 
 
 def sizes(held: Mapping[str, int]) -> str:
     """ "1.2 GiB on cuda:0, 3.0 MiB on cpu" """
-    return listing(f"{size(count)} on {device}" for device, count in held.items())
+    return clauses(say("{size} on {device}", size=size(count), device=device) for device, count in held.items())
 
 
 def by_device(devices: Iterable[str]) -> str:
     """ "9 on cuda:0, 5 on cpu", the most frequent first."""
     counts = Counter(device for device in devices if device)
-    return listing(f"{count:,} on {device}" for device, count in counts.most_common(6))
+    return clauses(say("{count} on {device}", count=f"{n:,}", device=device) for device, n in counts.most_common(6))
 
 
 def duration(seconds: float) -> str:

@@ -56,6 +56,7 @@ class DiffLine:
 
     kind: str
     text: str
+    aside: bool = False  # only HTML has room for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """How much one device holds. `share` is in 0..1 of all bytes listed."""
+    """How much one device holds. `share` is in 0..1 of all bytes joined."""
 
     device: str
     amount: str
@@ -161,7 +162,7 @@ class Table:
 
     summary: str
     entries: Sequence[Entry]
-    left: int = 0  # entries that exist but aren't listed
+    left: int = 0  # entries that exist but aren't joined
     folded: bool = True
     aside: str = ""
     most: int | None = None  # entries that a person wants at most; None leaves it to the view

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ipydevice.diagnosis import DeviceMemory, Inventory, Row
+from ipydevice.language import joined, say
 from ipydevice.show import quantities
 from ipydevice.show.panel import entry, option
 from ipydevice.show.tree import (
@@ -32,23 +33,24 @@ UNKNOWN_BYTES = 2**20  # allocated but reached by no name: below, it is rounding
 
 def of_inventory(inventory: Inventory) -> Panel:
     """What `%devices` shows: a bar per device, then every name with what is odd about it."""
-    return Panel(label="Tensors and modules by device", blocks=tuple(_blocks(inventory)))
+    return Panel(label=say("Tensors and modules by device"), blocks=tuple(_blocks(inventory)))
 
 
 def _blocks(inventory: Inventory) -> Iterator[Block]:
     total = len(inventory.rows) + inventory.left
     if not total and not inventory.title:
-        yield Heading("no tensor, module or optimizer in this workspace", tone="plain")
+        yield Heading(say("no tensor, module or optimizer in this workspace"), tone="plain")
         return
     odd = sum(bool(row.odd) for row in inventory.rows)
-    said = f", {odd:,} odd" if odd else ""
-    yield Heading(inventory.title or f"{quantities.plural(total, 'name')} with a device{said}", tone="plain")
+    names = quantities.plural(total, "name")
+    said = say("{names} with a device, {odd} odd" if odd else "{names} with a device", names=names, odd=f"{odd:,}")
+    yield Heading(inventory.title or said, tone="plain")
     if inventory.bytes_by_device:
         yield _bars(inventory.bytes_by_device)
     for memory in inventory.memory:
-        yield Remark("memory", _held(memory))
+        yield Remark(say("memory"), _held(memory))
     for label, text in inventory.notes:
-        yield Remark(label, text)
+        yield Remark(say(label), text)
     if inventory.fixes:
         yield Options(tuple(option(number, fix) for number, fix in enumerate(inventory.fixes, 1)))
     if not total:
@@ -69,21 +71,29 @@ def _strips(rows: Sequence[Row]) -> Iterator[Strip]:
 
 def _held(memory: DeviceMemory) -> str:
     """Who holds the memory of one device."""
-    parts = [f"{quantities.size(memory.named)} named by you"]
+    parts = [say("{named} named by you", named=quantities.size(memory.named))]
     if memory.output:
-        parts.append(f"{quantities.size(memory.output)} held by Out[] and _")
+        parts.append(say("{output} held by Out[] and _", output=quantities.size(memory.output)))
     if memory.error:
-        parts.append(f"{quantities.size(memory.error)} by the last error's frames")
+        parts.append(say("{error} by the last error's frames", error=quantities.size(memory.error)))
     if memory.holders:
-        parts[-1] += f" ({quantities.listing(f'{name} {quantities.size(held)}' for name, held in memory.holders)})"
+        parts[-1] += f" ({joined(f'{name} {quantities.size(held)}' for name, held in memory.holders)})"
     if memory.allocated is not None:
         known = memory.named + memory.output + memory.error
-        parts.append(f"{quantities.size(memory.allocated)} allocated by torch")
-        if memory.allocated - known >= UNKNOWN_BYTES:
-            parts[-1] += f", of which {quantities.size(memory.allocated - known)} by no name (graphs, closures, caches)"
+        unknown = memory.allocated - known
+        parts.append(say("{size} allocated by torch", size=quantities.size(memory.allocated)))
+        if unknown >= UNKNOWN_BYTES:
+            size = quantities.size(unknown)
+            parts[-1] += say(", of which {size} by no name (graphs, closures, caches)", size=size)
     if memory.used is not None and memory.total is not None:
-        parts.append(f"{quantities.size(memory.used)} of {quantities.size(memory.total)} in use on the card")
-    return f"{memory.device}: {'; '.join(parts)}"
+        parts.append(
+            say(
+                "{used} of {total} in use on the card",
+                used=quantities.size(memory.used),
+                total=quantities.size(memory.total),
+            )
+        )
+    return f"{memory.device}: {say('; ').join(parts)}"
 
 
 def _bars(bytes_by_device: dict[str, int]) -> Bars:
@@ -106,7 +116,7 @@ def _entries(inventory: Inventory) -> Entries:
     def make(index: int) -> Entry:
         row, level = rows[index], levels[index]
         if row.remedy and row.remedy not in offered and row.remedy not in row.odd and "\n" not in row.remedy:
-            row = replace(row, odd=f"{row.odd}; write `{row.remedy}`")
+            row = replace(row, odd=say("{odd}; write `{remedy}`", odd=row.odd, remedy=row.remedy))
         line = entry(row, level)
         if index + 1 < len(rows) and levels[index + 1] > level:
             line.header, line.open = True, not crowded

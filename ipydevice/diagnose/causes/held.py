@@ -40,7 +40,10 @@ def optimizer_state(facts: Facts) -> str | None:
     if any(SHADOW.search(name) for name in names) or SHADOW.search(facts.stray.expression):
         return "ema_shadow"
     owner = facts.nearest(is_user_object)
-    if owner is not None and not placement.is_module(owner.value) and _steps_parameters(owner.value):
+    registered = facts.stray.kind == "module" or facts.stray.via in ("parameter", "buffer")
+    if owner is None or registered or placement.is_module(owner.value):
+        return None
+    if _steps_parameters(owner.value):
         return "optimizer_state"
     return None
 

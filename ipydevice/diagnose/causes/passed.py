@@ -247,6 +247,8 @@ def nested_batch(facts: Facts) -> str | None:
     if len(facts.owners) < 2 or facts.stray.kind == "module":
         return None
     top = facts.owners[0].value
+    if type(top) in (list, tuple) and facts.finding.mismatch.op in ("cat", "stack"):
+        return None  # a list that was made to be joined
     if (
         type(top) in (dict, list, tuple)
         or not is_user_object(top)

@@ -5,6 +5,12 @@
 // our labextension (globalThis.__ipydevice), the document behind the widget manager,
 // the clipboard, the code shown selected.
 
+let translations = {}; // of what is said here, by the English sentence; none in English (`ipydevice.language`)
+
+/** A sentence in the language of the panel, its {places} filled. */
+const say = (sentence, places = {}) =>
+  (translations[sentence] ?? sentence).replace(/\{(\w+)\}/g, (_, place) => places[place]);
+
 /** @typedef {{cell: ?number, cell_id: ?string, source: string}} Cell */
 
 /**
@@ -17,7 +23,7 @@ function findCell(cells, wanted, texts) {
   return cells.findIndex((c) => (c.cell ?? null) !== null && c.cell === wanted.cell && texts.includes(c.source));
 }
 
-const cellName = (c) => (c.cell === null || c.cell === undefined ? 'the cell' : `In [${c.cell}]`);
+const cellName = (c) => (c.cell === null || c.cell === undefined ? say('the cell') : `In [${c.cell}]`);
 
 /**
  * What applying a fix does to these cells, or why it can't be done. A cell that is to be replaced has to be
@@ -28,15 +34,15 @@ function plan(cells, fix, shown) {
   const replace = [];
   for (const edit of fix.edits.filter((e) => !e.file)) {
     const index = findCell(cells, edit, [edit.before]);
-    if (index < 0) return { why: `${cellName(edit)} is not in this notebook any more, or has changed` };
-    if (cells[index].source !== edit.before) return { why: `${cellName(edit)} has changed since it ran` };
+    if (index < 0) return { why: say('{cell} is not in this notebook any more, or has changed', { cell: cellName(edit) }) };
+    if (cells[index].source !== edit.before) return { why: say('{cell} has changed since it ran', { cell: cellName(edit) }) };
     replace.push({ index, text: edit.after });
   }
   const before = replace.map((r) => cells[r.index].source);
   const rerun = [];
   for (const again of fix.rerun) {
     const index = findCell(cells, again, [again.source, ...before]);
-    if (index < 0) return { why: `${cellName(again)} is not in this notebook any more` };
+    if (index < 0) return { why: say('{cell} is not in this notebook any more', { cell: cellName(again) }) };
     rerun.push({ index, name: cellName(again) });
   }
   const below = rerun.at(-1)?.index ?? shown; // the cell that failed runs last
@@ -197,7 +203,7 @@ async function copyText(text, root) {
     area.readOnly = true;
     area.value = text;
     area.rows = Math.min(12, text.split('\n').length);
-    area.setAttribute('aria-label', 'Code of the fix');
+    area.setAttribute('aria-label', say('Code of the fix'));
     root.querySelector('.ipd-manual')?.remove();
     root.append(area);
     area.select();

@@ -5,7 +5,7 @@ function report(root, text) {
   root.querySelector('.ipd-status').textContent = text;
 }
 
-const names = (steps) => steps.rerun.map((r) => r.name).join(', ');
+const names = (steps) => steps.rerun.map((r) => r.name).join(say(', '));
 
 /** The main button: replace, insert, run in order. Where that can't be done: insert, and say why. */
 async function applyFix(model, el, root, data, fix) {
@@ -16,34 +16,35 @@ async function applyFix(model, el, root, data, fix) {
   // Only the kernel can write files; its cell says itself what to run then, and the page puts that below it.
   if (fix.kind === 'patch') Object.assign(steps, { setup: { below: found.index, text: fix.inserts[0] }, rerun: [] });
   const ids = carryOut(nb, steps);
-  if (!ids.length) return report(root, 'Done. Nothing has to run again.');
+  if (!ids.length) return report(root, say('Done. Nothing has to run again.'));
   const what = [
-    steps.replace.length && 'text replaced (Ctrl+Z in the cell undoes it)',
-    steps.setup && 'cell inserted below',
-  ].filter(Boolean).join(', ');
-  const cells = names(steps) || 'the new cell';
-  report(root, `${what || 'Running'}; running ${cells} …`);
+    steps.replace.length && say('text replaced (Ctrl+Z in the cell undoes it)'),
+    steps.setup && say('cell inserted below'),
+  ].filter(Boolean).join(say(', '));
+  const cells = names(steps) || say('the new cell');
+  report(root, say('{what}; running {cells} …', { what: what || say('Running'), cells }));
   const outcome = await runCells(el, nb, ids);
   report(root, {
-    done: `Done: ${cells} ran.`,
-    failed: 'A cell failed again: see its output.',
-    sent: `${what || 'Sent'}; ${cells} runs.`,
-    manual: `${what || 'Nothing was run'}. Now run ${cells}.`,
+    done: say('Done: {cells} ran.', { cells }),
+    failed: say('A cell failed again: see its output.'),
+    sent: say('{what}; {cells} runs.', { what: what || say('Sent'), cells }),
+    manual: say('{what}. Now run {cells}.', { what: what || say('Nothing was run'), cells }),
   }[outcome]);
 }
 
 async function insertFix(model, el, root, data, fix, why = '') {
-  const because = why ? `${why[0].toUpperCase()}${why.slice(1)}, so nothing was replaced. ` : '';
+  const because = why ? say('{why}, so nothing was replaced. ', { why: `${why[0].toUpperCase()}${why.slice(1)}` }) : '';
   const found = openDocument(model, fix, data.failed, data.uid);
-  if (!found) return copyFix(root, fix, `${because}This page gives no way to insert a cell. `);
+  if (!found) return copyFix(root, fix, because + say('This page gives no way to insert a cell. '));
   const made = insertBelow(found.nb, found.index, fix.inserts);
-  report(root, `${because}Inserted below: read it, then run it.`);
+  report(root, because + say('Inserted below: read it, then run it.'));
   await makeActive(el, found.nb, made[0]);
 }
 
 async function copyFix(root, fix, because = '') {
   const how = await copyText(fix.inserts.join('\n\n'), root);
-  report(root, because + (how === 'copied' ? 'Copied: paste it into a new cell.' : 'Copy the selected code into a new cell.'));
+  const told = how === 'copied' ? say('Copied: paste it into a new cell.') : say('Copy the selected code into a new cell.');
+  report(root, because + told);
 }
 
 function addButtons(model, el, root, data) {
@@ -51,20 +52,22 @@ function addButtons(model, el, root, data) {
   const inNotebook = last && openDocument(model, last, data.failed, data.uid);
   for (const item of root.querySelectorAll('[data-fix]')) {
     const fix = data.fixes[Number(item.dataset.fix)];
-    const actions = make('span', { class: 'ipd-actions', role: 'group', 'aria-label': `Fix ${fix.number}` });
+    const actions = make('span', { class: 'ipd-actions', role: 'group', 'aria-label': say('Fix {number}', fix) });
     const add = (label, act, extra) => {
       const button = make('button', { type: 'button', 'aria-label': `${label}: ${fix.title}`, ...extra }, label);
-      button.onclick = () => act().catch((error) => report(root, `That did not work: ${error.message ?? error}`));
+      const failed = (error) => report(root, say('That did not work: {error}', { error: error.message ?? error }));
+      button.onclick = () => act().catch(failed);
       actions.append(button);
     };
     add(fix.main, () => applyFix(model, el, root, data, fix), { class: 'ipd-main' });
     const checked = inNotebook && withCheck(fix);
     if (checked) {
       const act = () => applyFix(model, el, root, data, checked);
-      add('fix & check the rest', act, { title: `${fix.title}, then run the failed cell under ${CHECK}` });
+      const both = say('{title}, then run the failed cell under {check}', { title: fix.title, check: CHECK });
+      add(say('fix & check the rest'), act, { title: both });
     }
-    add('insert', () => insertFix(model, el, root, data, fix));
-    add('copy', () => copyFix(root, fix));
+    add(say('insert'), () => insertFix(model, el, root, data, fix));
+    add(say('copy'), () => copyFix(root, fix));
     item.querySelector('span').after(' ', actions);
   }
 }
@@ -83,31 +86,35 @@ function ask(model, what) {
 /** Buttons for the error as a whole: a report to post, and the memory that it holds. */
 function addFoot(model, root, data) {
   if (!data.report) return;
-  const foot = make('div', { class: 'ipd-foot', role: 'group', 'aria-label': 'The whole error' });
-  const copy = make('button', { type: 'button', title: 'Message, lines, devices and versions as Markdown; no data' }, 'copy as report');
+  const foot = make('div', { class: 'ipd-foot', role: 'group', 'aria-label': say('The whole error') });
+  const what = say('Message, lines, devices and versions as Markdown; no data');
+  const copy = make('button', { type: 'button', title: what }, say('copy as report'));
   copy.onclick = async () => {
     const how = await copyText(data.report, root);
-    report(root, how === 'copied' ? 'The report is on the clipboard: read it, then paste it.' : 'Copy the selected report.');
+    const copied = say('The report is on the clipboard: read it, then paste it.');
+    report(root, how === 'copied' ? copied : say('Copy the selected report.'));
   };
   const forget = make('button', { type: 'button', hidden: '' });
-  const wait = 'The kernel forgets the error as soon as it is free …';
+  const wait = say('The kernel forgets the error as soon as it is free …');
   forget.onclick = () => {
     forget.hidden = true;
     report(root, wait);
     ask(model, 'forget');
     setTimeout(() => {
       if (root.querySelector('.ipd-status').textContent !== wait) return;
-      report(root, `${wait} It is busy, or was restarted: then the error has gone with it.`);
+      report(root, say('{wait} It is busy, or was restarted: then the error has gone with it.', { wait }));
     }, PATIENCE);
   };
   const heard = (message) => {
     if ('held' in message) {
       forget.hidden = !message.held;
-      forget.textContent = `forget the error: frees ${message.held}`;
+      forget.textContent = say('forget the error: frees {sizes}', { sizes: message.held });
     } else if ('freed' in message) {
       forget.hidden = true;
-      const freed = message.freed ? `${message.freed} can be used again` : 'what it held can be used again';
-      report(root, `The error is forgotten: ${freed}. %debug and %tb have nothing to show.`);
+      const freed = message.freed
+        ? say('{sizes} can be used again', { sizes: message.freed })
+        : say('what it held can be used again');
+      report(root, say('The error is forgotten: {freed}. %debug and %tb have nothing to show.', { freed }));
     }
   };
   foot.append(copy, forget);
@@ -137,7 +144,8 @@ function addTables(model, root, data) {
       place.replaceWith(deviceTable((await tables)[index], left, data.colours));
     };
     const tried = () => build().catch((error) => {
-      place.textContent = `This page cannot show the table (${error.message ?? error}): %devices --plain prints it.`;
+      const why = { error: error.message ?? error };
+      place.textContent = say('This page cannot show the table ({error}): %devices --plain prints it.', why);
     });
     details.addEventListener('toggle', tried);
     tried();
@@ -185,6 +193,7 @@ function hideStatic(el, uid) {
 export default {
   async render({ model, el }) {
     const data = await read(model, 'data');
+    translations = data.translations;
     el.innerHTML = data.html; // escaped by ipydevice.show.as_html, the same text as in the static output
     const root = el.firstElementChild;
     root.classList.add('ipydevice-live');

@@ -36,12 +36,12 @@ function deviceTable(rows, left, colours = {}) {
 
   const root = make('div', { class: 'ipd-grid' });
   const bar = make('div', { class: 'ipd-tools', role: 'search' });
-  const filter = make('input', { type: 'search', placeholder: 'filter: name, kind, device, dtype', 'aria-label': 'Filter the table' });
+  const filter = make('input', { type: 'search', placeholder: say('filter: name, kind, device, dtype'), 'aria-label': say('Filter the table') });
   const fold = make('button', { type: 'button' });
-  const copy = make('button', { type: 'button' }, 'copy table');
+  const copy = make('button', { type: 'button' }, say('copy table'));
   const status = make('span', { role: 'status' });
   bar.append(filter, fold, copy, status);
-  const grid = make('div', { role: 'treegrid', 'aria-label': 'Names and their devices', 'aria-colcount': COLUMNS.length, class: 'ipd-scroll' });
+  const grid = make('div', { role: 'treegrid', 'aria-label': say('Names and their devices'), 'aria-colcount': COLUMNS.length, class: 'ipd-scroll' });
   const head = make('div', { role: 'row', class: 'ipd-row ipd-head', 'aria-rowindex': 1 });
   const inner = make('div', { role: 'rowgroup', class: 'ipd-inner' });
   const top = make('div', { role: 'rowgroup', class: 'ipd-top' });
@@ -49,7 +49,8 @@ function deviceTable(rows, left, colours = {}) {
   grid.append(top, inner);
   const detail = make('div', { class: 'ipd-detail' }); // the whole of what the columns have no room for
   root.append(bar, grid, detail);
-  const heads = COLUMNS.map((column, index) => {
+  const titles = [say('name'), say('kind'), say('device'), say('shape'), say('dtype'), say('bytes'), say('remark')];
+  const heads = titles.map((column, index) => {
     const cell = make('div', { role: 'columnheader', 'aria-sort': 'none' });
     const button = make('button', { type: 'button' }, column);
     button.onclick = () => sortBy(index);
@@ -101,9 +102,10 @@ function deviceTable(rows, left, colours = {}) {
         if (folded.has(i)) hidden = rows[i][LEVEL];
       }
     }
-    const more = left ? `, ${left.toLocaleString()} more not listed` : '';
-    status.textContent = hits ? `${hits.toLocaleString()} ${hits === 1 ? 'name' : 'names'}${more}` : `nothing matches${more}`;
-    fold.textContent = folded.size ? 'unfold all' : 'fold all';
+    const count = { count: hits.toLocaleString() };
+    const matching = !hits ? say('nothing matches') : hits === 1 ? say('{count} name', count) : say('{count} names', count);
+    status.textContent = matching + (left ? say(', {count} more not listed', { count: left.toLocaleString() }) : '');
+    fold.textContent = folded.size ? say('unfold all') : say('fold all');
     fold.hidden = !rows.some((row) => row[HEADER]);
     grid.setAttribute('aria-rowcount', seen.length + 1);
     inner.style.height = `${seen.length * ROW}px`;
@@ -215,8 +217,8 @@ function deviceTable(rows, left, colours = {}) {
   };
   copy.onclick = async () => {
     const lines = seen.map((i) => rows[i].slice(0, 5).concat(bytesText(rows[i][BYTES]), rows[i][REMARK]).join('\t'));
-    const how = await copyText([COLUMNS.join('\t'), ...lines].join('\n'), root);
-    status.textContent = how === 'copied' ? 'The table is on the clipboard.' : 'Select the text and copy it.';
+    const how = await copyText([titles.join('\t'), ...lines].join('\n'), root);
+    status.textContent = how === 'copied' ? say('The table is on the clipboard.') : say('Select the text and copy it.');
   };
   build();
   return root;
