@@ -18,10 +18,9 @@ from ipydevice.placement.kinds import (
     torch_class,
 )
 from ipydevice.placement.members import MOST_ITEMS, Member, members
+from ipydevice.placement.reader import FactReader, Facts
 from ipydevice.placement.tensors import (
     UNKNOWN,
-    FactReader,
-    Facts,
     bytes_of,
     call,
     device_of,

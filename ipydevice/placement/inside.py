@@ -10,7 +10,8 @@ from typing import Any
 
 from ipydevice.placement.kinds import array_library, home_of, is_a, is_module, is_tensor, torch_class
 from ipydevice.placement.members import COMPOSABLE, MODULE_HOOKS, MODULE_INTERNALS, ClassParts, parts_of, plain_text
-from ipydevice.placement.tensors import FactReader, device_of, quiet
+from ipydevice.placement.reader import FactReader
+from ipydevice.placement.tensors import device_of, quiet
 from ipydevice.placement.walk import LEAVES, MOST_MEMBERS, NO_TENSORS, Visit, open_up, walk
 
 _DEPTH = 64

@@ -57,7 +57,7 @@ def programs(pattern: str, only_programs: bool) -> list[Program]:
         cells = re.split(r"^# %%[^\n]*\n", path.read_text("utf-8"), flags=re.MULTILINE)[1:]
         found.append(Program(path.stem, dict(enumerate((c.strip("\n") for c in cells), 1)), "losses"))
     if not only_programs:
-        for case in collect([TESTS / "cases"]):
+        for case in collect([TESTS / "cases", TESTS / "cases" / "blind"]):
             edits = all(fix["op"] == "replace" for fix in case.header["ref_fix"])
             if edits and case.compare_numbers:
                 found.append(Program(case.name, corrected(case), case.header["expect_after_fix"]))
