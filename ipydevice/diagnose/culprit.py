@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from types import MethodType
 from typing import Any
 
 from ipydevice import placement
@@ -65,7 +66,7 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer, settled: Set
         _choose_generator(choice, met, frame, mismatch)
     elif len(sides) > 1:
         _weigh(choice, sides, mismatch, tracer)
-    elif sides:
+    elif sides and not _choose_put_back(choice, users, mismatch, sides):
         _choose_only_side(choice, sides, mismatch)
     if choice.stray is not None:
         choice.role = choice.stray.role
@@ -205,6 +206,32 @@ def _choose_generator(choice: Choice, met: list[Candidate], frame: Frame, mismat
     call = next((part for part in inside if isinstance(part, ast.Call)), None)
     if call is not None:  # what it calls draws with torch's own generator
         choice.stray = Candidate(frame, call, "value", device, result=True)
+
+
+def _choose_put_back(choice: Choice, users: list[Frame], mismatch: Mismatch, sides: dict[str, list[Candidate]]) -> bool:
+    """A ``with`` around the call had put other tensors in, and the old ones are back: ``with ema.swapped_in():``."""
+    gone = [device for device in mismatch.devices if not any(_is_among(seen, [device]) for seen in sides)]
+    for frame in reversed(users) if len(gone) == 1 else ():
+        if frame.source is None or frame.node is None:
+            continue
+        around = [up for up in frame.source.ancestors(frame.node) if isinstance(up, (ast.With, ast.AsyncWith))]
+        for expr in (item.context_expr for up in around for item in up.items):
+            while isinstance(expr, (ast.Call, ast.Attribute)):
+                expr = expr.func if isinstance(expr, ast.Call) else expr.value
+                live = value(expr, frame.scope)
+                if live is MISSING or type(live) is MethodType or placement.is_module(live):
+                    continue
+                found = next((f for f in placement.walk(live) if placement.device_of(f.value) == gone[0]), None)
+                if found is not None:
+                    choice.stray = Candidate(
+                        frame, expr, "", gone[0], found.path, found.value, True, found.via or "", found.owner,
+                        found.attribute, live,
+                    )  # fmt: skip
+                    choice.margin = 0.5
+                    text = frame.source.segment(expr)
+                    choice.evidence = [f"{text}{found.path} is on {gone[0]}, and all that is seen now is elsewhere"]
+                    return True
+    return False
 
 
 def _choose_only_side(choice: Choice, sides: dict[str, list[Candidate]], mismatch: Mismatch) -> None:

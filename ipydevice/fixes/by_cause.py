@@ -194,6 +194,8 @@ def taken_from_elsewhere(ctx: Context) -> Iterator[Proposal]:
     if seam is not None:  # moved as a whole it would be right for one card only
         yield seam
         return
+    if _learns(ctx):
+        yield from _origins(ctx)
     yield from _one(uses.where_used(ctx))
     for step in ctx.chain[:2]:
         yield from _one(moves.where_made(ctx, step))
