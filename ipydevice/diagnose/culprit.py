@@ -22,6 +22,7 @@ from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.frames import Frame
 from ipydevice.diagnose.meeting import Candidate, anywhere, candidates, fill_by_elimination, library_operands
 from ipydevice.diagnose.origin import Tracer
+from ipydevice.language import say
 from ipydevice.messages import Mismatch
 
 HOST = "cpu"
@@ -229,7 +230,13 @@ def _choose_put_back(choice: Choice, users: list[Frame], mismatch: Mismatch, sid
                     )  # fmt: skip
                     choice.margin = 0.5
                     text = frame.source.segment(expr)
-                    choice.evidence = [f"{text}{found.path} is on {gone[0]}, and all that is seen now is elsewhere"]
+                    choice.evidence = [
+                        say(
+                            "{name} is on {device}, and all that is seen now is elsewhere",
+                            name=f"{text}{found.path}",
+                            device=gone[0],
+                        )
+                    ]
                     return True
     return False
 
