@@ -11,7 +11,7 @@ from typing import Any
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
-from ipydevice.fixes import bindings, classes
+from ipydevice.fixes import bindings, classes, ordinals
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name, own_nodes
@@ -28,11 +28,30 @@ def no_accelerator(ctx: Context) -> Iterator[Proposal]:
         return
     text = ctx.finding.mismatch.text
     if "deserialize" in text:
+        yield from _named_before(ctx)
         yield from _loads(ctx)
     elif "ordinal" in text or "index" in text.lower():
         yield from _other_card(ctx)
     else:
         yield from _other_device(ctx)
+
+
+def _named_before(ctx: Context) -> Iterator[Proposal]:
+    """The load is told a device by a setting, which other code moves to as well: the setting is what is wrong."""
+    failed = ctx.finding.failed
+    for node in own_nodes([failed.source.statement(failed.node) or failed.node]):
+        if not (isinstance(node, ast.Call) and last_name(node.func) == "load"):
+            continue
+        said = next((k.value for k in node.keywords if k.arg == "map_location"), None)
+        live = ctx.value(Site(failed.source, said, failed.frame)) if said is not None else MISSING
+        match = _NAMED.fullmatch(str(live)) if type(live) in (str, sys.modules["torch"].device) else None
+        if match is None or isinstance(said, ast.Constant):
+            continue
+        if match[2] and 0 < _count(match[1]) <= int(match[2]):
+            yield from list(_other_card(ctx)) or ordinals.existing_card(ctx)
+        elif not _count(match[1]):
+            yield from _other_device(ctx)
+        return
 
 
 def _loads(ctx: Context) -> Iterator[Proposal]:
@@ -62,7 +81,7 @@ def _other_card(ctx: Context) -> Iterator[Proposal]:
             if not isinstance(node, ast.expr) or not _says(source, node, kind, number):
                 continue
             count = ctx.work.torch_name(Site(source, node), f"{kind}.device_count")
-            text = f'"{kind}"' if isinstance(node, ast.Constant) and type(node.value) is str else "0"
+            text = classes.quote(source, kind) if isinstance(node, ast.Constant) and type(node.value) is str else "0"
             one.replace(node, text)
             if count is not None:
                 choice = f"{source.segment(node)} if {count}() > {number} else {text}"

@@ -14,6 +14,7 @@ from ipydevice.fixes import (
     datasets,
     defaults,
     derived,
+    first_card,
     generators,
     host,
     kept_modules,
@@ -37,6 +38,7 @@ from ipydevice.fixes import (
     siblings,
     states,
     uses,
+    written_back,
 )
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import root
@@ -199,6 +201,12 @@ def taken_from_elsewhere(ctx: Context) -> Iterator[Proposal]:
         yield from _one(moves.where_made(ctx, step))
 
 
+def in_one_replica(ctx: Context) -> Iterator[Proposal]:
+    """Two cards without replicas: as from elsewhere. In a replica a device by its name would be right for one only."""
+    if "replica" not in (ctx.finding.mismatch.wrapped_in or ""):
+        yield from taken_from_elsewhere(ctx)
+
+
 def in_collection(ctx: Context) -> Iterator[Proposal]:
     """One item of a list: made on the device, or the whole list moved, for the next time it may be another item."""
     near = origins.near(ctx)
@@ -244,7 +252,13 @@ def anything(ctx: Context) -> Iterator[Proposal]:
 
 
 # Told by facts alone, before what the cause suggests.
-WHATEVER: tuple[Repairs, ...] = (movers.helpers, siblings.forgotten_part, resets.put_back, late.late)
+WHATEVER: tuple[Repairs, ...] = (
+    movers.helpers,
+    written_back.written_back,
+    siblings.forgotten_part,
+    resets.put_back,
+    late.late,
+)
 
 BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "input_not_moved": (defaults.said_in_the_call, left_behind, batches.whole_batch),
@@ -280,7 +294,7 @@ BY_CAUSE: dict[str, tuple[Repairs, ...]] = {
     "meta_not_materialized": (renamed.other_keys, meta.not_materialized, shards.missing_shards),
     "stray_in_collection": (defaults.said_in_the_call, in_collection, left_behind),
     "library_returns_cpu": (taken_from_elsewhere,),
-    "dp_replica_state": (replicas.methods_of_the_first, replicas.kept_on_the_first_card, taken_from_elsewhere),
+    "dp_replica_state": (replicas.methods_of_the_first, first_card.kept_on_the_first_card, in_one_replica),
     "no_accelerator": (missing_card,),
     "unknown": (defaults.said_in_the_call, left_behind),
 }

@@ -77,7 +77,7 @@ class Draft:
         """`node` becomes `code`."""
         start, end = self._places.span(node)
         self._changes.append(Span(start, end, code))
-        new = _expression(code)
+        new = _target(code) if isinstance(getattr(node, "ctx", None), ast.Store) else _expression(code)
         self._graft_expression(node, lambda old: new)
         return self
 
@@ -252,6 +252,13 @@ class Draft:
 
 def _expression(code: str) -> ast.expr:
     return ast.parse(code.strip(), mode="eval").body
+
+
+def _target(code: str) -> ast.expr:
+    """What is assigned: of a statement, or of a loop."""
+    statement = ast.parse(f"{code.strip()} = 0").body[0]
+    assert isinstance(statement, ast.Assign)
+    return statement.targets[0]
 
 
 def _statements(code: str) -> list[ast.stmt]:

@@ -9,13 +9,15 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, is_of
 from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.infer import call_name
 from ipydevice.fixes import moves, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name, root
 from ipydevice.fixes.operands import HOST_ROOTS, wanted_on_host
+from ipydevice.fixes.phrases import listed
 from ipydevice.fixes.seams import at_the_seam
-from ipydevice.language import say
+from ipydevice.language import Sentence, say
 from ipydevice.placement.tensors import read
 
 
@@ -144,16 +146,82 @@ def must_be_cpu(ctx: Context) -> Iterator[Proposal]:
         yield Proposal(say("bring {name} to the host in this call", name=lengths.source.segment(lengths.node)), [draft])
     if lengths is None:
         yield from _numbers_in_the_call(ctx)
-    if stray is None or stray.member or not isinstance(stray.site.node, ast.expr):
+    given = _given_there(ctx)
+    if lengths is None and given is not None:
+        draft = ctx.draft(given.source)
+        assert isinstance(given.node, ast.expr)
+        parts = [given.node, *_states_beside(given)]
+        for part in parts:
+            if last_name(getattr(given.source.parent(part), "func", part)) == "set_rng_state_all":
+                draft.replace(part, f"[one.cpu() for one in {draft.segment(part)}]")
+            else:
+                draft.suffix(part, ".cpu()")
+        texts = [given.source.segment(part) for part in parts]
+        names = listed(list(dict.fromkeys(texts)))
+        one = len(texts) == 1
+        said: Sentence = "bring {name} to the host in this call" if one else "bring {name} to the host in these calls"
+        yield Proposal(say(said, name=names), [draft])
+    if stray is not None and stray.member:
+        yield from _loaded_to_the_host(ctx)
         return
-    if lengths is None:
-        draft = ctx.draft(stray.site.source)
-        draft.suffix(stray.site.node, ".cpu()")
-        yield Proposal(say("bring {name} to the host in this call", name=stray.expression), [draft])
+    if stray is None or not isinstance(stray.site.node, ast.expr):
+        return
     for step in reversed(ctx.chain):
         made = moves.where_made(ctx, step)
         if made is not None:
             yield made
+            return
+
+
+def _given_there(ctx: Context) -> Site | None:
+    """The stray as the call that failed is given it: ``rng["torch"]``, also where it came out of a larger object."""
+    stray, taken, failed = ctx.stray, ctx.finding.taken, ctx.finding.failed
+    if stray is None:
+        return None
+    if not stray.member and isinstance(stray.site.node, ast.expr):
+        return stray.site
+    if taken is not None and taken.site is not None and isinstance(taken.site.node, ast.expr):
+        live = ctx.value(taken.site)
+        if placement.is_tensor(live) and placement.device_of(live) == stray.device:
+            return taken.site
+    for call in ast.walk(failed.node):
+        for part in (*call.args, *(k.value for k in call.keywords)) if isinstance(call, ast.Call) else ():
+            if ctx.value(_at(failed, part)) is stray.value:
+                return _at(failed, part)
+    return None
+
+
+_SETTERS = ("set_rng_state", "set_state", "set_rng_state_all")
+
+
+def _states_beside(given: Site) -> Iterator[ast.expr]:
+    """What the calls beside are given that set states of generators, too: all of them want the host."""
+    source = given.source
+    call = source.parent(given.node)
+    if not (isinstance(call, ast.Call) and last_name(call.func) in _SETTERS):
+        return
+    for other in ast.walk(source.function(call) or source.tree):
+        if isinstance(other, ast.Call) and other is not call and last_name(other.func) in _SETTERS and other.args:
+            made = isinstance(other.args[0], ast.Call)  # get_rng_state(), x.cpu()
+            if root(other.func) not in HOST_ROOTS and not made:
+                yield other.args[0]
+
+
+def _loaded_to_the_host(ctx: Context) -> Iterator[Proposal]:
+    """``torch.load(path, map_location="cpu")`` for a file of which a part has to stay on the host."""
+    for step in ctx.chain:
+        value = step.value
+        if (
+            step.how == "assignment"
+            and isinstance(value, ast.Call)
+            and call_name(value, ctx.scope(step.site)) == "load"
+        ):
+            draft = ctx.draft(step.site.source)
+            draft.keyword(value, "map_location", '"cpu"')
+            note = say(
+                "load_state_dict() copies to the parameters' device; what else is used on the card has to be moved"
+            )
+            yield Proposal(say("load the file to the host"), [draft], note=note)
             return
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ipydevice import placement
@@ -70,13 +72,14 @@ def is_move(node: ast.AST | None) -> bool:
 
 def _unknown_kind(ctx: Context) -> Iterator[Proposal]:
     """A recursive helper that hands an object back as it is, or takes one apart that moves itself."""
-    for source, function in _functions_on_the_way(ctx):
+    for source, function in functions_on_the_way(ctx):
         name = next((p for p in parameters(function) if p not in ("self", "cls")), None)
         again, moved = _recursion(function, name), _returned_move(function, name)
         if name is None or again is None or moved is None:
             continue
         frame = sound.frame_at(ctx, source, function.body[0])
         here = ctx.work.value(Site(source, function.body[0], frame), name) if frame is not None else MISSING
+        unknown: list[Any] = []
         for live in (here, *_holders(ctx)):
             if live is MISSING or placement.is_tensor(live) or placement.is_module(live):
                 continue
@@ -85,36 +88,106 @@ def _unknown_kind(ctx: Context) -> Iterator[Proposal]:
                 continue
             if moves_itself(live):
                 proposal = _let_it_move_itself(ctx, source, function, name, moved, live)
+                if proposal is not None:
+                    yield proposal
+                    return
             elif live is not here and _is_handed_back(ctx, function, name):
-                proposal = _another_branch(ctx, source, function, name, again, live)
-            else:
-                continue
-            if proposal is not None:
-                yield proposal
-                return
+                unknown += [one for one in _all_in(live) if not _takes_apart(ctx, source, function, name, one)]
+        proposal = _more_branches(ctx, source, function, name, again, unknown) if unknown else None
+        if proposal is not None:
+            yield proposal
+            return
 
 
-def _functions_on_the_way(ctx: Context) -> Iterator[tuple[Source, ast.FunctionDef]]:
+def _all_in(live: Any) -> list[Any]:
+    """The object and what it holds that holds tensors in turn, each to be taken apart."""
+    found: list[Any] = []
+    waiting = [live]
+    while waiting and len(found) < _MOST_PARTS:
+        one = waiting.pop(0)
+        if placement.is_tensor(one) or placement.is_module(one) or moves_itself(one) or not devices_within(one):
+            continue
+        found.append(one)
+        fields = [attributes(one).get(field.name) for field in _fields(one)]
+        waiting += dict.values(one) if is_of(one, dict) else one if is_of(one, list, tuple) else fields
+    return found
+
+
+_MOST_PARTS = 200
+
+
+def _takes_apart(ctx: Context, source: Source, function: ast.FunctionDef, name: str, live: Any) -> bool:
+    """Does one of the function's questions hold for the object, as ``isinstance(x, (list, tuple))`` does for a list?"""
+    for node in ast.walk(function):
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test) if _holds(ctx, Site(source, test), test, name, live):
+                return True
+            case ast.MatchClass(cls=kinds) if any(
+                _is_kind(live, one) for one in _kinds(ctx, Site(source, kinds), kinds)
+            ):
+                return True
+            case ast.MatchSequence() if is_of(live, list, tuple):
+                return True
+            case ast.MatchMapping() if is_of(live, dict):
+                return True
+    return False
+
+
+def _holds(ctx: Context, site: Site, test: ast.expr, name: str, live: Any) -> bool:
+    match test:
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return any(_holds(ctx, site, one, name, live) for one in values)
+        case ast.BoolOp(op=ast.And(), values=values):
+            return all(_holds(ctx, site, one, name, live) for one in values)
+        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=asked), kinds]) if asked == name:
+            return any(_is_kind(live, kind) for kind in _kinds(ctx, site, kinds))
+        case ast.Call(func=ast.Name(id="hasattr"), args=[ast.Name(id=asked), ast.Constant(value=str(wanted))]):
+            return asked == name and sound.offers(live, wanted)
+        case ast.Call(func=func, args=[ast.Name(id=asked)]) if last_name(func) == "is_dataclass":
+            return asked == name and bool(_fields(live))
+        case ast.Compare(
+            left=ast.Call(func=ast.Name(id="type"), args=[ast.Name(id=asked)]),
+            ops=[ast.Is() | ast.Eq() | ast.In()],
+            comparators=[kinds],
+        ) if asked == name:
+            return any(type(live) is kind for kind in _kinds(ctx, site, kinds))
+    return False
+
+
+def _kinds(ctx: Context, site: Site, node: ast.expr) -> list[Any]:
+    """The classes that an expression names: ``list``, ``(dict, Mapping)``."""
+    parts = node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else [node]
+    found = []
+    for part in parts:
+        live = ctx.value(site, part)
+        known = builtins.__dict__.get(part.id) if live is MISSING and isinstance(part, ast.Name) else live
+        found += list(known) if type(known) is tuple else [known]
+    return [one for one in found if is_of(one, type)]
+
+
+def _is_kind(live: Any, kind: type) -> bool:
+    """Is it of that class; of the abstract ones of collections.abc as well, of which a dict is by register alone?"""
+    if is_of(live, kind):
+        return True
+    return kind.__module__ == "collections.abc" and is_of(live, dict, list, tuple) and isinstance(live, kind)
+
+
+def functions_on_the_way(ctx: Context) -> Iterator[tuple[Source, ast.FunctionDef]]:
     seen: set[int] = set()
     for site in (ctx.finding.failed, *(step.site for step in (*ctx.chain, *ctx.finding.owner_chain))):
         function = site.source.function(site.node)
         if isinstance(function, ast.FunctionDef) and id(function) not in seen:
             seen.add(id(function))
             yield site.source, function
-        for call in ast.walk(site.node):  # called on the way
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-                for source, called in _defined(ctx, call.func.id):
-                    if id(called) not in seen:
-                        seen.add(id(called))
-                        yield source, called
-
-
-def _defined(ctx: Context, name: str) -> Iterator[tuple[Source, ast.FunctionDef]]:
-    for source in classes.sources(ctx):
-        for node in source.tree.body:
-            if isinstance(node, ast.FunctionDef) and node.name == name:
-                yield source, node
-                return
+        statement = site.source.statement(site.node)
+        simple = statement if statement is not None and not hasattr(statement, "body") else site.node
+        for call in ast.walk(simple):  # called on the way
+            for source, called in (
+                classes.functions_named(ctx, last_name(call.func)) if isinstance(call, ast.Call) else ()
+            ):
+                if isinstance(called, ast.FunctionDef) and id(called) not in seen:
+                    seen.add(id(called))
+                    yield source, called
 
 
 def _recursion(function: ast.FunctionDef, name: str | None) -> ast.Call | None:
@@ -126,13 +199,25 @@ def _recursion(function: ast.FunctionDef, name: str | None) -> ast.Call | None:
 
 
 def _returned_move(function: ast.FunctionDef, name: str | None) -> ast.Call | None:
-    """The ``x.to(device)`` of ``return x.to(device)``."""
+    """The ``x.to(device)`` of ``return x.to(device)``, also of ``return x.to(device) if is_tensor(x) else x``."""
     for node in ast.walk(function):
-        if isinstance(node, ast.Return) and isinstance(node.value, ast.Call) and is_move(node.value):
-            assert isinstance(node.value.func, ast.Attribute)
-            if isinstance(node.value.func.value, ast.Name) and node.value.func.value.id == name:
-                return node.value
+        for value in _choices(node.value) if isinstance(node, ast.Return) and node.value is not None else ():
+            if isinstance(value, ast.Call) and is_move(value):
+                assert isinstance(value.func, ast.Attribute)
+                if isinstance(value.func.value, ast.Name) and value.func.value.id == name:
+                    return value
     return None
+
+
+def _choices(value: ast.expr) -> list[ast.expr]:
+    """Both sides of ``a if b else c``, or the expression itself."""
+    return [*_choices(value.body), *_choices(value.orelse)] if isinstance(value, ast.IfExp) else [value]
+
+
+def _gives_back(statement: ast.AST, name: str) -> bool:
+    """``return x``, ``return x.to(device) if is_tensor(x) else x``"""
+    parts = _choices(statement.value) if isinstance(statement, ast.Return) and statement.value is not None else []
+    return any(isinstance(part, ast.Name) and part.id == name for part in parts)
 
 
 def _holders(ctx: Context) -> Iterator[Any]:
@@ -170,7 +255,8 @@ def _is_handed_back(ctx: Context, function: ast.FunctionDef, name: str) -> bool:
     inside = set(map(id, ast.walk(function)))
     for step in (*ctx.chain, *ctx.finding.owner_chain):
         if step.how == "return" and id(step.site.node) in inside:
-            return isinstance(step.value, ast.Name) and step.value.id == name
+            parts = _choices(step.value) if step.value is not None else []
+            return any(isinstance(part, ast.Name) and part.id == name for part in parts)
     return False
 
 
@@ -210,14 +296,50 @@ def _asks_kind(test: ast.expr, name: str) -> bool:
     return asks and isinstance(test.args[0], ast.Name) and test.args[0].id == name  # type: ignore[attr-defined]
 
 
-def _another_branch(
-    ctx: Context, source: Source, function: ast.FunctionDef, name: str, again: ast.Call, live: Any
+def _more_branches(
+    ctx: Context, source: Source, function: ast.FunctionDef, name: str, again: ast.Call, unknown: list[Any]
 ) -> Proposal | None:
-    """Another ``if`` above the ``return x`` at the end, for what the stray is in."""
-    last = function.body[-1]
-    if not (isinstance(last, ast.Return) and isinstance(last.value, ast.Name) and last.value.id == name):
+    """More questions above the ``return x`` at the end, for all kinds of objects that the stray's batch is made of."""
+    last = _last_return(function, name)
+    if last is None:
         return None
+    found = [_branch(ctx, source, function, name, again, live) for live in unknown]
+    branches = {branch.what: branch for branch in found if branch is not None}
+    if not branches:
+        return None
+    draft = ctx.draft(source)
+    if any(branch.imports for branch in branches.values()):
+        top = next((up for up in source.ancestors(last) if source.parent(up) is source.tree), function)
+        draft.before(top, "import dataclasses") if isinstance(top, ast.stmt) else None
+    for branch in sorted(branches.values(), key=lambda one: _FIRST_ASKED.index(one.what)):
+        draft.before(last, f"if {branch.test}:\n    return {branch.value}")
+    what = listed([say(one) for one in branches])
+    return Proposal(say("let {function} go into {what} as well", function=function.name, what=what), [draft])
+
+
+def _last_return(function: ast.FunctionDef, name: str) -> ast.Return | None:
+    """The statement, the last in the text, that gives back what no question was asked for."""
+    found = [node for node in ast.walk(function) if isinstance(node, ast.Return) and _gives_back(node, name)]
+    return max(found, key=lambda node: node.lineno, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    what: Sentence
+    test: str
+    value: str
+    imports: bool = False
+
+
+# A named tuple is a tuple, so it is asked for first.
+_FIRST_ASKED = ("dataclasses", "named tuples", "lists and tuples", "lists", "tuples", "dicts")
+
+
+def _branch(
+    ctx: Context, source: Source, function: ast.FunctionDef, name: str, again: ast.Call, live: Any
+) -> _Branch | None:
     rest = [*map(source.segment, again.args[1:]), *(source.segment(k) for k in again.keywords)]
+    last = function.body[-1]
 
     def moved(part: str) -> str:
         return f"{source.segment(again.func)}({', '.join([part, *rest])})"
@@ -226,32 +348,29 @@ def _another_branch(
     v, k, f = (next(n for n in (one, f"{one}_") if n not in taken - _bound_in_parts(function)) for one in "vkf")
     if fields := _fields(live):
         module = _module_name(ctx, Site(source, last), "dataclasses")
-        prefix, lead = (f"{module}.", "") if module else ("dataclasses.", "import dataclasses\n\n")
+        prefix = f"{module or 'dataclasses'}."
         chosen = f" if {f}.init" if any(not field.init for field in fields) else ""
         parts = f"**{{{f}.name: {moved(f'getattr({name}, {f}.name)')} for {f} in {prefix}fields({name}){chosen}}}"
-        test, value, what = (
-            f"{prefix}is_dataclass({name})",
-            f"{prefix}replace({name}, {parts})",
-            Sentence("dataclasses"),
-        )
-    elif is_of(live, tuple) and any("_fields" in space for space in class_dicts(type(live))):
-        lead, what = "", Sentence("named tuples")
+        test = f"{prefix}is_dataclass({name})"
+        return _Branch(Sentence("dataclasses"), test, f"{prefix}replace({name}, {parts})", imports=module is None)
+    if is_of(live, tuple) and any("_fields" in space for space in class_dicts(type(live))):
         test = f"isinstance({name}, tuple) and hasattr({name}, {classes.quote(source, '_fields')})"
-        value = f"type({name})(*({moved(v)} for {v} in {name}))"
-    elif type(live) in (list, tuple):
-        lead, what = "", Sentence("lists and tuples")
-        test, value = f"isinstance({name}, (list, tuple))", f"type({name})({moved(v)} for {v} in {name})"
-    elif is_of(live, dict):
-        lead, what = "", Sentence("dicts")
-        test, value = f"isinstance({name}, dict)", f"{{{k}: {moved(v)} for {k}, {v} in {name}.items()}}"
-    else:
-        return None
-    draft = ctx.draft(source)
-    if lead:
-        top = next((up for up in source.ancestors(last) if source.parent(up) is source.tree), function)
-        draft.before(top, lead.strip()) if isinstance(top, ast.stmt) else None
-    draft.before(last, f"if {test}:\n    return {value}")
-    return Proposal(say("let {function} go into {what} as well", function=function.name, what=say(what)), [draft])
+        return _Branch(Sentence("named tuples"), test, f"type({name})(*({moved(v)} for {v} in {name}))")
+    if type(live) in (list, tuple):
+        kind = type(live).__name__
+        others: tuple[Any, ...] = ([], ())
+        if any(_takes_apart(ctx, source, function, name, other) for other in others):  # it knows one of the two
+            return _Branch(
+                Sentence("lists") if type(live) is list else Sentence("tuples"),
+                f"isinstance({name}, {kind})",
+                f"{kind}({moved(v)} for {v} in {name})",
+            )
+        made = f"type({name})({moved(v)} for {v} in {name})"
+        return _Branch(Sentence("lists and tuples"), f"isinstance({name}, (list, tuple))", made)
+    if is_of(live, dict):
+        value = f"{{{k}: {moved(v)} for {k}, {v} in {name}.items()}}"
+        return _Branch(Sentence("dicts"), f"isinstance({name}, dict)", value)
+    return None
 
 
 def _bound_in_parts(function: ast.FunctionDef) -> set[str]:

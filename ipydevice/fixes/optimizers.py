@@ -164,6 +164,10 @@ def _places(ctx: Context, name: str) -> Iterator[tuple[Site, ast.stmt, str]]:
     """(place, statement behind which the state can be moved, what the optimizer is called there), the best first."""
     yield from _moved_in_functions(ctx)
     yield from ((site, statement, name) for site, statement in _after_state(ctx, name))
+    path = _name_in_workspace(ctx, name)
+    last = _last_move(ctx, path) if path is not None and path != name else None
+    if path is not None and last is not None:  # what a method calls self.opt is run.opt in the cells
+        yield (*last, path)
     stray = ctx.stray
     statement = stray.site.source.statement(stray.site.node) if stray is not None else None
     if stray is not None and statement is not None:
@@ -317,8 +321,8 @@ def _last_move(ctx: Context, name: str) -> tuple[Site, ast.stmt] | None:
                 if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                     continue
                 loads = node.func.attr == "load_state_dict" and root(node.func) == base
-                live = ctx.finding.namespace.get(root(node.func) or "")
-                moved = node.func.attr in ("to", "cuda", "cpu") and placement.is_module(live)
+                lives = (ctx.finding.namespace.get(root(node.func) or ""), ctx.value(Site(source, node.func.value)))
+                moved = node.func.attr in ("to", "cuda", "cpu") and any(map(placement.is_module, lives))
                 if (loads or moved) and _knows(ctx, Site(source, statement), statement, name):
                     return Site(source, statement), statement
     return None

@@ -30,7 +30,7 @@ def existing_card(ctx: Context) -> Iterator[Proposal]:
 def _existing(ctx: Context, at_least: int) -> Iterator[Proposal]:
     text = ctx.finding.mismatch.text.lower()
     torch = sys.modules.get("torch")
-    if torch is None or not ("ordinal" in text or "index" in text or "out of range" in text):
+    if torch is None or not any(said in text for said in ("ordinal", "index", "out of range", "device_count")):
         return
     for source in classes.sources(ctx):
         for kind in ("cuda", "xpu"):

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose.evaluate import attribute
+from ipydevice.diagnose import infer
+from ipydevice.diagnose.evaluate import MISSING, attribute
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
-from ipydevice.fixes import classes
+from ipydevice.fixes import classes, results
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import fresh
-from ipydevice.fixes.names import last_name, receiver
+from ipydevice.fixes.names import last_name, parameters, receiver
 from ipydevice.language import say
 from ipydevice.placement.kinds import attributes
 
@@ -35,12 +36,17 @@ def put_back(ctx: Context) -> Iterator[Proposal]:
     for source, method in methods:
         if method.name in ("__init__", *_MOVERS) or _runs_at_first(method.name, methods):
             continue
+        if _was_given_on_target(ctx, owner, method):
+            continue  # what it was given last is on the device: something else has replaced that
         draft = ctx.draft(source)
         done = [
             name
             for statement in ast.walk(method)
             for given, value, name in _settings(statement, receiver(method))
             if _kept_there(ctx, draft, source, method, given, value, name)
+        ]
+        done += [
+            "" for node in ast.walk(method) if _taken_over_there(ctx, draft, source, owner, node, receiver(method))
         ]
         if any(name in ("", stray.attribute) for name in done):
             what = say("what it sets") if "" in done else f"{receiver(method)}.{stray.attribute}"
@@ -49,6 +55,21 @@ def put_back(ctx: Context) -> Iterator[Proposal]:
                 say("let {method}() keep {what} on its device", method=method.name, what=what), [draft], note=note
             )
             return
+
+
+def _was_given_on_target(ctx: Context, owner: Any, method: _Method) -> bool:
+    """Is all that the notebook hands to this method on the device already?"""
+    found: set[str | None] = set()
+    for name in parameters(method)[1:]:
+        for site, value in results.arguments(ctx, method, name):
+            call = site.source.parent(value)
+            call = site.source.parent(call) if isinstance(call, ast.keyword) else call
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
+                continue
+            live = ctx.value(Site(site.source, call.func.value, site.frame))
+            if last_name(call.func.value) != "__dict__" and (live is MISSING or type(live) is type(owner)):
+                found.add(infer.device(value, ctx.scope(site)))
+    return found == {ctx.target}
 
 
 def _was_moved(ctx: Context, owner: Any, attribute: str, methods: list[tuple[Source, _Method]]) -> bool:
@@ -99,6 +120,36 @@ def _runs_at_first(name: str, methods: list[tuple[Source, _Method]]) -> bool:
     )
 
 
+def _taken_over_there(ctx: Context, draft: Draft, source: Source, owner: Any, node: ast.AST, own: str) -> bool:
+    """``self.__dict__.update(state)``: each tensor of it is moved to where the object's tensors are."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(
+                value=ast.Attribute(value=ast.Name(id=holder), attr="__dict__")
+                | ast.Call(func=ast.Name(id="vars"), args=[ast.Name(id=holder)]),
+                attr="update",
+            ),
+            args=[given],
+        ) if holder == own and not node.keywords:
+            pass
+        case _:
+            return False
+    first = next((name for name, live in attributes(owner).items() if ctx.strays_like(live)), None)
+    asked = _asks_for_tensors(ctx, Site(source, node), owner)
+    if first is None or asked is None or any(isinstance(n, ast.Call) for n in ast.walk(given)):
+        return False
+    moved = f"v.to({own}.{first}.device)" + (f" if {asked}(v) else v" if asked else "")
+    draft.replace(given, f"{{k: {moved} for k, v in {source.segment(given)}.items()}}")
+    return True
+
+
+def _asks_for_tensors(ctx: Context, site: Site, owner: Any) -> str | None:
+    """How the code asks whether it is a tensor; "" where the object keeps nothing else, None where it has no name."""
+    if all(placement.is_tensor(live) for live in attributes(owner).values()):
+        return ""
+    return ctx.work.torch_name(site, "is_tensor")
+
+
 def _kept_there(
     ctx: Context, draft: Draft, source: Source, method: _Method, given: ast.expr, value: ast.expr, name: str
 ) -> bool:
@@ -114,6 +165,13 @@ def _kept_there(
     calls = fresh(value, ctx.scope(Site(source, value)))
     for call in calls:
         draft.keyword(call, "device", code)
-    if not calls:
+    kind = _asks_for_tensors(ctx, Site(source, value), stray.owner) if asked is None else ""
+    if calls:
+        return True
+    if kind:  # a loop over all that is saved, numbers and texts too
+        draft.replace(
+            value, f"{source.segment(value)}.to({code}) if {kind}({source.segment(value)}) else {source.segment(value)}"
+        )
+    else:
         draft.suffix(value, f".to({code})")
     return True

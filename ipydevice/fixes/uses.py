@@ -315,9 +315,10 @@ def _rest(site: Site) -> list[ast.stmt]:
 
 def _all_items(ctx: Context, place: Site, whole: ast.Attribute | ast.Subscript, holder: Any) -> Proposal | None:
     """Of a dict or list of host tensors all are moved, where it is bound in the same code or above its use."""
-    name = whole.value.id if isinstance(whole.value, ast.Name) else None
+    kept = isinstance(whole.value, ast.Attribute) and type(holder) is list
+    name = ast.unparse(whole.value) if kept or isinstance(whole.value, ast.Name) else None
     parts = list(holder.values()) if type(holder) is dict else list(holder) if type(holder) in (list, tuple) else []
-    fewest = 1 if type(holder) is tuple else 2  # of a tuple none can be set alone
+    fewest = 2 if type(holder) is dict else 1  # nobody sets one item of a list by its number
     if name is None or sum(1 for part in parts if ctx.strays_like(part)) < fewest:
         return None
     statement = place.node
@@ -326,7 +327,7 @@ def _all_items(ctx: Context, place: Site, whole: ast.Attribute | ast.Subscript, 
     made = step.site.source.statement(step.site.node) if step is not None and step.how == "assignment" else None
     same = step is not None and step.site.source is place.source and step.site.frame is place.frame
     after = made if same and isinstance(made, ast.Assign) and name in bound([made]) else None
-    if after is None and not ctx.work.available(place, name):
+    if after is None and not ctx.work.available(place, root(whole) or ""):
         return None
     device = ctx.device(Site(place.source, after or statement, place.frame), avoid=[name])
     code = None if device is None else flat_move(holder, name, device)
