@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ipydevice.diagnose.causes import held, passed
+from ipydevice.diagnose.causes import held, made, passed
 from ipydevice.diagnose.causes.by_message import by_message
 from ipydevice.diagnose.causes.facts import Facts
 
@@ -48,8 +48,8 @@ RULES: tuple[Rule, ...] = (
     passed.collection,
     passed.hardcoded,
     passed.index,
-    passed.library_result,
-    passed.fresh,
+    made.library_result,
+    made.fresh,
     passed.mask,
     passed.input,
 )
