@@ -324,7 +324,7 @@ def test_a_repair_takes_back_what_the_failed_step_has_counted() -> None:
         pytest.param(
             (IMPORTS + "a = torch.ones(2, device='cuda:0')\nnet = nn.Linear(2, 2)", "net.to('cuda:3')"),
             "'cuda:3'",
-            '"cuda"',
+            "'cuda'",
             id="a literal",
         ),
         pytest.param(
@@ -333,7 +333,7 @@ def test_a_repair_takes_back_what_the_failed_step_has_counted() -> None:
                 "x = torch.ones(2).to(args.device)",
             ),
             "    device = 'cuda:5'",
-            '    device = "cuda"',
+            "    device = 'cuda'",
             id="a configuration",
         ),
         pytest.param((IMPORTS + "n = 3", "x = torch.ones(2).cuda(7)"), "cuda(7)", "cuda(0)", id="a number"),
