@@ -138,7 +138,7 @@ out = agent.q(torch.ones(2, 3, device=DEV))
 """,
     ),
     "registry_that_is_filled_when_asked": (
-        "        MODELS[name] = KINDS[name]().eval().to(DEV)",
+        'MODELS, KINDS = {}, {"small": lambda: nn.Linear(3, 2).to(DEV)}',
         """
 MODELS, KINDS = {}, {"small": lambda: nn.Linear(3, 2)}
 # %%
