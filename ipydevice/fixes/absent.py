@@ -16,6 +16,7 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name, own_nodes
 from ipydevice.language import say
+from ipydevice.placement.kinds import look_up
 
 _NAMED = re.compile(r"(cuda|mps|xpu|hpu|npu|mtia)(?::(\d+))?")
 _ASK = {"cuda": "cuda.is_available", "mps": "backends.mps.is_available", "xpu": "xpu.is_available"}
@@ -254,10 +255,21 @@ def _name_for(ctx: Context, site: Site) -> str | None:
 
 
 def _choice(ctx: Context, site: Site, kind: str) -> str | None:
-    """``"cuda" if torch.cuda.is_available() else "cpu"``, said with the names that exist at `site`."""
-    asked = _ASK.get(kind)
-    name = ctx.work.torch_name(site, asked) if asked else None
-    return None if name is None else f'"{kind}" if {name}() else "cpu"'
+    """``"cuda" if torch.cuda.is_available() else "cpu"``, said with the names that exist at `site`.
+
+    Where another accelerator is here that one is asked for next: code from a Mac belongs on the card of this machine.
+    """
+    kinds = [kind, *(other for other in _ASK if other != kind and _is_here(other))]
+    names = [ctx.work.torch_name(site, _ASK[one]) if one in _ASK else None for one in kinds]
+    told = [f'"{one}" if {name}() else ' for one, name in zip(kinds, names, strict=True) if name is not None]
+    return "".join([*told, '"cpu"']) if names[0] is not None else None
+
+
+def _is_here(kind: str) -> bool:
+    """Whether PyTorch can use an accelerator of this kind here."""
+    package, _, question = _ASK[kind].rpartition(".")
+    asked = look_up(sys.modules["torch"], package)
+    return asked is not None and bool(getattr(asked, question)())
 
 
 def _texts(ctx: Context) -> Iterator[Source]:

@@ -10,7 +10,7 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
-from ipydevice.fixes import bindings, classes, containers, phrases, uses
+from ipydevice.fixes import bindings, changed, classes, containers, phrases, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.modules import moved_in_pieces, workspace_device
@@ -193,7 +193,7 @@ def at_use(ctx: Context) -> Iterator[Proposal]:
 
     What the code there writes into is moved as its holder keeps it.
     """
-    kept = uses.kept_moved_first(ctx)
+    kept = changed.kept_moved_first(ctx)
     if kept is not None:
         yield kept
     used = uses.where_used(ctx)

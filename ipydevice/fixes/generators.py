@@ -84,19 +84,16 @@ def _draw_on_its_device(ctx: Context) -> Iterator[Proposal]:
 
 def _another_for_this_call(ctx: Context) -> Iterator[Proposal]:
     """``random_split(ds, parts, generator=g)`` draws on the host: it gets a generator of its own, of the same seed."""
-    failed = ctx.finding.failed
-    for call in ast.walk(failed.node):
-        if not (isinstance(call, ast.Call) and last_name(call.func) in _DRAWING):
-            continue
+    for _, site, call in drawing_calls(ctx):
         given = next((k.value for k in call.keywords if k.arg == "generator"), None)
-        made = ctx.work.torch_name(Site(failed.source, call, failed.frame), "Generator")
+        made = ctx.work.torch_name(site, "Generator")
         if given is None or made is None:
             continue
-        wanted = "" if ctx.target in (None, "cpu") else ctx.device(Site(failed.source, call, failed.frame))
+        wanted = "" if ctx.target in (None, "cpu") else ctx.device(site)
         if wanted is None:
             continue
-        draft = ctx.draft(failed.source)
-        text = failed.source.segment(given)
+        draft = ctx.draft(site.source)
+        text = site.source.segment(given)
         draft.replace(given, f"{made}({wanted}).manual_seed({text}.initial_seed())")
         yield Proposal(
             say("give {name} a generator of its own, with the seed of {other}", name=last_name(call.func), other=text),

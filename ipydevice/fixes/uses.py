@@ -189,59 +189,13 @@ def _before(ctx: Context, site: Site, statement: ast.stmt, names: list[str], tit
     return Proposal(title, [draft])
 
 
-def kept_moved_first(ctx: Context) -> Proposal | None:
-    """``self.mean[k] = self.mean[k].to(x.device)`` above ``self.mean[k].mul_(m).add_(x)``, which writes into it.
-
-    With what else the code behind it writes into, or meets, on the wrong device.
-    """
-    stray = ctx.stray
-    if stray is None or stray.member or not isinstance(stray.site.node, ast.expr):
-        return None
-    site, node = stray.site, stray.site.node
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
-        node = node.func.value  # what it gives back is the tensor itself
-    statement = site.source.statement(node)
-    if statement is None or not changed_in_place(site.source, site.source.segment(node), statement):
-        return None
-    place = Site(site.source, statement, site.frame)
-    written = [n for s in _rest(site) for n in _widest(s) if changed_in_place(site.source, site.source.segment(n), s)]
-    kept = {site.source.segment(n): n for n in (node, *written) if _may_be_set(ctx, place, n)}
-    names = {n.id for one in kept.values() for n in ast.walk(one) if isinstance(n, ast.Name)}
-    device = ctx.device(place, avoid=names) if site.source.segment(node) in kept else None
-    if device is None:
-        return None
-    draft = ctx.draft(site.source)
-    draft.before(statement, move_all(list(kept), [f"{text}{to(device)}" for text in kept]))
-    for use in next_strays(ctx, site):
-        if site.source.segment(use) not in kept and not written_in_place(site, use):
-            draft.suffix(use, to(device))
-    names_of_it = listed(list(kept))
-    title = (
-        say("move {name} before it is changed", name=names_of_it)
-        if len(kept) == 1
-        else say("move {names} before they are changed", names=names_of_it)
-    )
-    return Proposal(title, [draft], note=say("moves nothing when it is there already"))
-
-
-def _may_be_set(ctx: Context, place: Site, node: ast.expr) -> bool:
-    """Is it a stray attribute or item, of no module, that may be bound to a moved copy above the place?"""
-    if not isinstance(node, (ast.Attribute, ast.Subscript)):
-        return False
-    here = Site(place.source, node, place.frame)
-    holder, live = ctx.value(here, node.value), ctx.value(here)
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    plain = holder is not MISSING and not placement.is_module(holder) and not placement.is_parameter(live)
-    return plain and ctx.strays_like(live) and all(ctx.work.available(place, n) for n in names)
-
-
 def next_strays(ctx: Context, site: Site) -> list[ast.expr]:
     """Uses, from the failing statement on, of the stray and of other tensors that would be the next error."""
     found: list[ast.expr] = []
     gone: set[str] = set()
     own = site.source.segment(site.node)
-    for statement in _rest(site):
-        for node in _widest(statement):
+    for statement in rest(site):
+        for node in widest(statement):
             if root(node) in gone:
                 continue
             if not ctx.is_stray(Site(site.source, node, site.frame)):
@@ -272,11 +226,11 @@ def _only_shape(site: Site, node: ast.AST) -> bool:
     return isinstance(parent, ast.Attribute) and parent.attr in ("shape", "dtype", "device", *HOST_METHODS)
 
 
-def _widest(statement: ast.AST) -> Iterator[ast.expr]:
+def widest(statement: ast.AST) -> Iterator[ast.expr]:
     """The names, attributes and items that a statement reads, ``a.b[0]`` as one."""
     for child in ast.iter_child_nodes(statement):
         if isinstance(statement, ast.Call) and child is statement.func and isinstance(child, ast.Attribute):
-            yield from _widest(child)  # the "x" of "x.sum()"
+            yield from widest(child)  # the "x" of "x.sum()"
             continue
         if isinstance(child, (ast.Name, ast.Attribute, ast.Subscript)) and _is_chain(child):
             if isinstance(child.ctx, ast.Load):
@@ -285,7 +239,7 @@ def _widest(statement: ast.AST) -> Iterator[ast.expr]:
                 n.slice for n in ast.walk(child) if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Name)
             )
             continue
-        yield from _widest(child)
+        yield from widest(child)
 
 
 def _viewed(node: ast.expr) -> ast.expr:
@@ -303,7 +257,7 @@ def _is_chain(node: ast.AST) -> bool:
     return isinstance(node, ast.Name)
 
 
-def _rest(site: Site) -> list[ast.stmt]:
+def rest(site: Site) -> list[ast.stmt]:
     """The failing statement and those behind it in its block."""
     statement = site.source.statement(site.node)
     parent = site.source.parent(statement) if statement is not None else None
