@@ -10,6 +10,7 @@ from types import FrameType
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name
 from ipydevice.language import say
 
@@ -51,33 +52,58 @@ def _own_expressions(statement: ast.AST) -> Iterator[ast.AST]:
 
 
 def _generic(ctx: Context, site: Site, node: ast.AST) -> Proposal | None:
+    written = _literal(node)
+    if written is None:
+        return None
+    device = ctx.device(Site(site.source, node, site.frame), avoid=_bound_here(site))
+    if device is None:
+        return None
+    draft = ctx.draft(site.source)
+    _say_instead(draft, node, device)
+    area = site.source.function(node)
+    for other in ast.walk(area) if area is not None else ():  # they would be the next error
+        if other is not node and _literal(other) == written and not _overlap(node, other):
+            there = ctx.device(Site(site.source, other, site.frame), avoid=_bound_here(site))
+            if there is not None:
+                _say_instead(draft, other, there)
+    assert isinstance(node, ast.Call)
+    place = _place(node)
+    name = written if place is None else site.source.segment(place)
+    return Proposal(say("say {device} instead of {name}", device=device, name=name), [draft])
+
+
+def _literal(node: ast.AST) -> str | None:
+    """How a call writes its device out: ``.cuda()``, ``"cuda:0"``, the tensor of ``type_as``."""
     if not isinstance(node, ast.Call):
         return None
-    here = Site(site.source, node, site.frame)
-    draft = ctx.draft(site.source)
-    called = last_name(node.func)
-    if isinstance(node.func, ast.Attribute) and called in _SHORT and _is_index(node):
-        device = ctx.device(here, avoid=_bound_here(site))
-        if device is None:
-            return None
-        inner = draft.segment(node.func.value)
-        draft.replace(node, f"{inner}.to({device})")
-        return Proposal(say("say {device} instead of .{called}()", device=device, called=called), [draft])
-    places = [node.args[0]] if called in ("to", "type_as") and node.args else []
-    places += [k.value for k in node.keywords if k.arg in ("device", "map_location")]
-    for place in places:
-        if _is_device_literal(place) or called == "type_as":
-            device = ctx.device(here, avoid=_bound_here(site))
-            if device is None:
-                return None
-            if called == "type_as" and isinstance(node.func, ast.Attribute):
-                draft.suffix(node, f".to({device})")
-            else:
-                draft.replace(place, device)
-            return Proposal(
-                say("say {device} instead of {name}", device=device, name=site.source.segment(place)), [draft]
-            )
-    return None
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _SHORT and _is_index(node):
+        return f".{node.func.attr}({', '.join(map(ast.unparse, node.args))})"
+    place = _place(node)
+    return None if place is None else ast.unparse(place)
+
+
+def _place(call: ast.Call) -> ast.expr | None:
+    """The argument that is a device written out."""
+    called = last_name(call.func)
+    places = [call.args[0]] if called in ("to", "type_as") and call.args else []
+    places += [k.value for k in call.keywords if k.arg in ("device", "map_location")]
+    return next((place for place in places if called == "type_as" or _is_device_literal(place)), None)
+
+
+def _say_instead(draft: Draft, node: ast.AST, device: str) -> None:
+    assert isinstance(node, ast.Call)
+    place = _place(node)
+    if place is None:
+        assert isinstance(node.func, ast.Attribute)
+        draft.replace(node, f"{draft.segment(node.func.value)}.to({device})")
+    elif last_name(node.func) == "type_as":
+        draft.suffix(node, f".to({device})")
+    else:
+        draft.replace(place, device)
+
+
+def _overlap(one: ast.AST, other: ast.AST) -> bool:
+    return any(node is other for node in ast.walk(one)) or any(node is one for node in ast.walk(other))
 
 
 def _bound_here(site: Site) -> list[str]:
