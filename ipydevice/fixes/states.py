@@ -145,6 +145,9 @@ def _moved_out(ctx: Context) -> tuple[Proposal, bool] | None:
         statement = _giving_out(step.site)
         if step.how != "return" or not isinstance(statement, ast.Return) or statement.value is None:
             continue
+        function = step.site.source.function(statement)
+        if any("cache" in ast.unparse(one) for one in getattr(function, "decorator_list", ())):
+            continue  # its body does not run again for what is remembered
         site = Site(step.site.source, statement.value, step.site.frame)
         device = ctx.device(site)
         if device is None:
