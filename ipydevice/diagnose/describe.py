@@ -221,6 +221,8 @@ def _explanation(finding: Finding) -> str:
         cause = "origin_not_shown"  # a text, and the lines printed begin below
     if cause == "plain_tensor_attribute" and stray.owner is not None and not placement.is_module(stray.owner):
         cause = "attribute_of_no_module"
+    if cause == "loss_weight" and stray.via == "attribute" and placement.is_module(stray.owner):
+        cause = "plain_tensor_attribute"
     if cause == "dp_replica_state" and stray.via in ("parameter", "buffer", "module"):
         cause = "bound_to_the_first_replica"
     loop = next((step.site for step in finding.chain if step.how == "loop"), None)

@@ -124,9 +124,10 @@ def loaded(ctx: Context) -> Iterator[Proposal]:
 
 
 def left_model(ctx: Context) -> Iterator[Proposal]:
-    """A module that was never moved, or a tensor in an object that is none."""
+    """A module that was never moved, or a tensor that ``.to()`` does not reach: in an object that is none, or plain."""
     stray = ctx.stray
-    if stray is not None and not _has_module(ctx):
+    plain = stray is not None and stray.via == "attribute" and placement.is_tensor(stray.value)
+    if stray is not None and (plain or not _has_module(ctx)):
         yield from late.whole_again(ctx)
         yield from attributes.plain_attribute(ctx)
         yield from _named(ctx)

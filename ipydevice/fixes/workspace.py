@@ -185,14 +185,18 @@ class Workspace:
         names = self.globals_of(site)
         if name not in names:
             return False
+        around = next(self.functions(source, node), None)
         if source.cell is None:
-            return name in bound(source.tree.body)
+            at_top = around is None
+            return _bound_before(source, node, name, source.tree) if at_top else name in bound(source.tree.body)
         binders = self.binders(name)
         here = self.position(source.cell)
         if not binders or any(self.position(cell) < here for cell in binders):
             return True
-        if any(True for _ in self.functions(source, node)):
-            return True  # looked up when the function is called, which is later
+        if around is not None and getattr(around, "name", "") != "__init__":
+            return True  # looked up when the function is called, which is later; an object may be made before
+        if around is not None:
+            return any(cell is source.cell for cell in binders)
         return _bound_before(source, node, name, source.tree)
 
     def names(self, site: Site) -> Iterator[tuple[str, bool]]:

@@ -21,6 +21,7 @@ from ipydevice.diagnose.causes.facts import (
     last_name,
     moves_own,
 )
+from ipydevice.diagnose.causes.made import made_without_device
 from ipydevice.diagnose.causes.passed import checkpoint, hardcoded
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.holders import Holder
@@ -238,10 +239,11 @@ def kept_by_object(facts: Facts) -> str | None:
     method = setter.site.source.function(setter.site.node) if setter is not None else None
     if checkpoint(facts):
         return "checkpoint_location"
-    if facts.finding.mismatch.family == "rnn" or HIDDEN.search(last_name(attribute)):
+    in_dict = type(facts.owners[-2].value) is dict  # by length or name: no state that goes from step to step
+    if facts.finding.mismatch.family == "rnn" or (HIDDEN.search(last_name(attribute)) and not in_dict):
         return "rnn_state"
     if CACHE.search(attribute) or _is_kept_for_later(setter, method):
-        return "stale_cache"
+        return "fresh_tensor_no_device" if setter is not None and made_without_device(setter, facts) else "stale_cache"
     if _from_parameters(setter, owner):
         return "derived_tensor_in_init"
     literal = hardcoded(facts)

@@ -7,8 +7,8 @@ import ast
 from ipydevice import placement
 from ipydevice.diagnose.causes.facts import Facts
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_of, value
-from ipydevice.diagnose.finding import Finding, Site
-from ipydevice.diagnose.infer import FACTORIES, call_name, keyword, moved_to
+from ipydevice.diagnose.finding import Finding, Site, Step
+from ipydevice.diagnose.infer import FACTORIES, call_name, keyword, moved_to, on_the_way
 from ipydevice.diagnose.origin import Tracer
 
 
@@ -81,6 +81,18 @@ def _is_foreign(node: ast.expr, facts: Facts, site: Site) -> bool:
 
 # They put a tensor around data that is there already: an input, nothing fresh.
 WRAPPERS = frozenset(("from_numpy", "frombuffer", "from_file", "as_tensor", "asarray"))
+
+
+def made_without_device(setter: Step, facts: Facts) -> bool:
+    """Whether what an object keeps from a call was made by one of torch's factories that names no device.
+
+    Then it is on the host whenever the call was, and no earlier call has to be blamed.
+    """
+    scope = facts.tracer.scope(setter.site)
+    calls = list(on_the_way(setter.value)) if setter.value is not None else []
+    made = [call for call in calls if call_name(call, scope) in FACTORIES - WRAPPERS]
+    placed = any(keyword(call, "device") is not None or moved_to(call, scope) is not None for call in calls)
+    return bool(made) and not placed and all(not call_name(call, scope).endswith("_like") for call in made)
 
 
 def fresh(facts: Facts) -> str | None:

@@ -12,7 +12,7 @@ from ipydevice.diagnose.causes.facts import HIDDEN, LABELS, Facts, is_user_objec
 from ipydevice.diagnose.causes.made import WRAPPERS
 from ipydevice.diagnose.evaluate import MISSING, is_of, value
 from ipydevice.diagnose.finding import Finding, Site
-from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, keyword, moved_to
+from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, keyword, moved_to, with_index
 from ipydevice.diagnose.literals import is_literal
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.source import Source
@@ -156,6 +156,9 @@ def hardcoded(facts: Facts) -> str | None:
                 return "hardcoded_device"
             return None
         explicit = keyword(call, "device")
+        told = device_name(value(explicit, scope)) if explicit is not None else None
+        if told is not None and with_index(told) != facts.device:
+            continue  # of something else in the same expression
         if explicit is not None and _is_constant(explicit, site, facts):
             return "hardcoded_device"
         if isinstance(call.func, ast.Attribute) and call.func.attr == "type_as":
