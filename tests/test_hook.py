@@ -488,7 +488,10 @@ def test_a_headline_that_the_message_says_itself_is_no_note(shell: Shell) -> Non
     assert "✗ Torch not compiled with XPU enabled" in run.text
 
 
-def test_the_title_of_a_message_that_fills_a_page_is_its_first_sentence(shell: Shell) -> None:
+def test_the_title_of_a_message_that_fills_a_page_is_its_first_sentence(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     shell.run("%load_ext ipydevice\nimport torch")
     run = shell.run("torch.ones(3, device='mps')")
     title = run.text[run.text.index("✗") :].splitlines()[0]

@@ -206,6 +206,8 @@ def in_one_replica(ctx: Context) -> Iterator[Proposal]:
     """Two cards without replicas: as from elsewhere. In a replica a device by its name would be right for one only."""
     if "replica" not in (ctx.finding.mismatch.wrapped_in or ""):
         yield from taken_from_elsewhere(ctx)
+    elif ctx.finding.read is not None:  # of a text, whose lines do not show the method that they stand in
+        yield from _one(uses.where_used(ctx))
 
 
 def in_collection(ctx: Context) -> Iterator[Proposal]:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any, NamedTuple
 
@@ -165,9 +166,21 @@ def kind_of(o: object) -> str | None:
             return kind
     if array_library(o) is not None:
         return "array"
-    if home_of(o) in NO_TENSORS or next(walk(o, limit=1, looks=20_000), None) is None:
+    if home_of(o) in NO_TENSORS or not _holds_tensor(o):
         return None
     if is_container(o):
         return "container"
     cls = type(o)
     return "function" if cls is FunctionType or cls is MethodType or cls is partial else "object"
+
+
+def _holds_tensor(o: object) -> bool:
+    """Whether a tensor is inside, as far as a bounded look tells: of a long list also what its first items hold."""
+    if next(walk(o, limit=1, looks=_LOOKS), None) is not None:
+        return True
+    first = islice(holdings(o, {}), _FIRST) if is_container(o) else ()
+    return any(next(walk(item.value, limit=1, looks=_FIRST), None) is not None for item in first)
+
+
+_LOOKS = 20_000
+_FIRST = 100

@@ -80,6 +80,7 @@ def test_an_interrupt_from_outside(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "ipydevice", "run", "a.py"], cwd=tmp_path, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell ignores it in the background
     ) as program:  # fmt: skip
         assert program.stdout is not None
         program.stdout.readline()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +39,8 @@ def run(shell: shells.Shell, cells: list[str], device: str) -> str:
 
 def diagnosed(cells: list[str]) -> tuple[Diagnosis, str, Any]:
     """The diagnosis, what went wrong after the first fix, and the result's value."""
-    with ipydevice.virtual_gpus(2), shells.shell() as shell:
+    with ipydevice.virtual_gpus(2), shells.shell() as shell, contextlib.ExitStack() as after:
+        after.callback(torch.set_default_device, None)  # a notebook may have set one
         shell.run("%load_ext ipydevice")
         shell.names["DEV2"] = "cuda:1"
         assert run(shell, cells, "cuda:0"), "the notebook does not fail"

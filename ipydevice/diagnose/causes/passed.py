@@ -156,7 +156,7 @@ def hardcoded(facts: Facts) -> str | None:
                 return "hardcoded_device"
             return None
         explicit = keyword(call, "device")
-        told = device_name(value(explicit, scope)) if explicit is not None else None
+        told = device_name(explicit.value) if isinstance(explicit, ast.Constant) else None
         if told is not None and with_index(told) != facts.device:
             continue  # of something else in the same expression
         if explicit is not None and _is_constant(explicit, site, facts):
