@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ipydevice.text_traceback import PastedError
 
 _OF_ENGINES = "ipyparallel.error"
+_TOOLBOX = os.path.join(os.path.dirname(os.path.abspath(__file__)), "toolbox") + os.sep
 FROM_TEXT: Sentence = "read from the text alone, nothing was run: devices follow from the code shown"
 
 
@@ -48,7 +49,17 @@ def begin(
     if found is None:
         return None
     raised, mismatch = found
+    if _is_of_toolbox(raised):
+        return None
     return PostMortem(raised, mismatch, history or CellHistory(), namespace, settled)
+
+
+def _is_of_toolbox(error: BaseException) -> bool:
+    """Whether one of our own tools has raised it: ``check_same_device`` and the like say themselves what is where."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename.startswith(_TOOLBOX)
 
 
 def explain_printed(error: PastedError, history: CellHistory | None = None) -> Diagnosis | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import shells
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
@@ -202,3 +203,20 @@ def test_without_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     assert get_device() == torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "ipydevice.check_same_device(torch.ones(1), torch.ones(1, device='cuda'))",
+        "ipydevice.assert_on('cuda:0', torch.ones(1))",
+        "class Plain:\n    pass\nplain = Plain()\nplain.x = torch.ones(1)\nipydevice.to_device(plain, 'cuda')",
+    ],
+)
+def test_says_itself_what_is_where(asked: str) -> None:
+    """No panel stands under an error of the tools: it would guess at what their message tells."""
+    with shells.shell() as shell:
+        shell.run("%load_ext ipydevice\nimport torch, ipydevice")
+        run = shell.run(asked)
+        assert run.error is not None
+        assert "✗" not in run.text
