@@ -201,7 +201,12 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
             return 1.5
     for expr, where in ends:
         scope = tracer.scope(where)
-        if isinstance(expr, ast.Call) and placement.is_module(value(expr.func, scope)):
+        inner = expr
+        while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+            if not isinstance(inner.func.value, ast.Call) or moved_to(inner, scope) is not None:
+                break
+            inner = inner.func.value  # `net(x)` of `net(x).softmax(-1)`
+        if isinstance(inner, ast.Call) and placement.is_module(value(inner.func, scope)):
             return -2.5  # it is where its module is
         for call in on_the_way(expr):
             moved = moved_to(call, scope)

@@ -10,7 +10,7 @@ from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, is_of
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import call_name
-from ipydevice.fixes import moves, uses
+from ipydevice.fixes import moves, results, uses
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.names import last_name, root
@@ -34,6 +34,8 @@ def to_numpy(ctx: Context) -> Iterator[Proposal]:
             return
         opening, closing = ("[", "]") if type(live) is list else ("tuple(", ")")
         draft.replace(node, f"{opening}{_item_for_the_host(ctx, live)} for t in {draft.segment(node)}{closing}")
+    elif live is MISSING and results.lacks(ctx, stray.site, node, "detach"):  # a list, as the text shows
+        draft.replace(node, f"[t.detach().cpu() for t in {draft.segment(node)}]")
     else:
         _to_host(draft, node, live if not stray.member else stray.value)
     for other in _others_for_the_host(ctx, stray.site, node):

@@ -10,6 +10,7 @@ from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 from ipydevice import placement
+from ipydevice.diagnose import bindings
 from ipydevice.diagnose.evaluate import MISSING, attribute, is_of
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
@@ -160,8 +161,12 @@ _PLAIN = ("staticmethod", "classmethod", "no_grad", "inference_mode", "wraps")
 
 
 def _name_lacks(ctx: Context, site: Site, node: ast.Name, name: str, depth: int) -> bool:
-    """Do all values that a local of a function that is over may have had lack it?"""
+    """Do all values that a local of a function that is over, or a global of a text, may have had lack it?"""
     function = site.source.function(site.node)
+    if function is None and ctx.finding.read is not None:
+        found = [bindings.of_name(source.tree, node.id) for source in classes.sources(ctx)]
+        told = [binding.value for cell in found for binding in cell if binding.how == "assignment"]
+        return bool(told) and all(isinstance(value, NO_TENSOR) for value in told)
     if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
     values: list[ast.expr] = []
