@@ -73,7 +73,7 @@ def test_what_is_in_them(built: Path, wheel: Path) -> None:
 def test_sizes(wheel: Path) -> None:
     """People install it into a kernel that waits."""
     assert wheel.stat().st_size < MEGABYTE
-    assert sum(entry.file_size for entry in zipfile.ZipFile(wheel).infolist()) < 2 * MEGABYTE
+    assert sum(entry.file_size for entry in zipfile.ZipFile(wheel).infolist()) < 2.5 * MEGABYTE
 
 
 def test_metadata(wheel: Path) -> None:
