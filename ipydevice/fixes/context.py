@@ -104,11 +104,6 @@ class Context:
         return read is not None and stray is not None and stray.device != self.target and read(site) == stray.device
 
     @cached_property
-    def failed_statement(self) -> ast.stmt | None:
-        failed = self.finding.failed
-        return failed.source.statement(failed.node)
-
-    @cached_property
     def failed_line(self) -> int:
         """The line of the failed cell that was running, whatever code it had called; 0 where that isn't known."""
         for site in (self.finding.start, self.finding.failed):
