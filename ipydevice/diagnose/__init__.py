@@ -18,6 +18,7 @@ from ipydevice.diagnose.finding import MOVED_AS_A_WHOLE, Finding, Operand, Site,
 from ipydevice.diagnose.frames import Frame, Sources
 from ipydevice.diagnose.holders import Holder
 from ipydevice.diagnose.infer import call_name, moved_to, with_index
+from ipydevice.diagnose.literals import only_place
 from ipydevice.diagnose.locate import store_statement
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
@@ -95,6 +96,8 @@ class Analysis:
         own = facts.own_move() if found.cause in MOVED_AS_A_WHOLE else None
         if own is not None and (own[1] is None or found.cause == "hardcoded_device"):
             found.told = own[0]  # what it leaves out, or moves elsewhere, is the mistake
+        if found.cause == "hardcoded_device":
+            found.told = only_place(found.stray.device, found.target or "", self.tracer) or found.told
         certain = choice.margin >= 2.0 and not self._is_lost_on_the_way(choice.chain)
         found.confidence = "certain" if certain else "likely" if choice.margin >= 0.5 else "guess"
         between_cards = "cpu" not in (found.stray.device, found.target)

@@ -27,6 +27,7 @@ from ipydevice.diagnose.evaluate import Scope, is_exactly, is_of
 from ipydevice.diagnose.source import Source
 
 OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+GENERATED = ("<eval_with_key>",)  # code that torch.fx writes; linecache has its text
 COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")  # no frames of their own since 3.12
 
 Span = tuple[int, int, int, int]  # line, end line, column, end column; columns count UTF-8 bytes
@@ -207,6 +208,6 @@ def _library_folders() -> tuple[str, ...]:
 @cache
 def is_library(file: str) -> bool:
     """Whether code of this file name is installed or ours, not the user's own."""
-    if file.startswith(("<frozen ", OWN_FOLDER)):
+    if file.startswith(("<frozen ", OWN_FOLDER, *GENERATED)):
         return True
     return file.startswith(_library_folders())

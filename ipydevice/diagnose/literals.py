@@ -7,8 +7,9 @@ import re
 from typing import Any
 
 from ipydevice import placement
+from ipydevice.diagnose.evaluate import value
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.diagnose.infer import keyword, moved_to
+from ipydevice.diagnose.infer import accelerator, device_name, keyword, moved_to, with_index
 from ipydevice.diagnose.origin import Tracer
 
 
@@ -37,6 +38,61 @@ def moves_module(site: Site, live: Any, device: str, tracer: Tracer) -> bool:
     classes = {placement.class_name(type(holder.value)) for holder in chain}
     names = set(re.findall(r"[A-Za-z_]\w*", chain[-1].path))
     return any(_moves_one_of(call, names, classes, device, tracer) for call in _calls(tracer))
+
+
+def only_place(device: str, target: str, tracer: Tracer) -> Site | None:
+    """The one statement of the cells that sends something to `device`, where its text names that card as a constant.
+
+    None where the code speaks of the card in other ways too, or sends things to `target` by a constant as well: then
+    two cards are meant, as in a pipeline.
+    """
+    found: list[Site] = []
+    for source in tracer.sources.all_cells():
+        told = set[ast.AST]()
+        for call in (node for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
+            if _sends_to(call, target, tracer):
+                return None
+            statement = source.statement(call)
+            if statement is not None and _sends_to(call, device, tracer):
+                told |= set(ast.walk(call))
+                found.append(Site(source, statement))
+        if any(_speaks_of(node, device, tracer) for node in ast.walk(source.tree) if node not in told):
+            return None
+    texts = {site.source.segment(site.node) for site in found}  # a cell may have run more than once
+    return found[-1] if len(texts) == 1 else None
+
+
+def _models(tracer: Tracer) -> list[Any]:
+    return [live for live in tracer.namespace.values() if placement.is_module(live)]
+
+
+def _sends_to(call: ast.Call, device: str, tracer: Tracer) -> bool:
+    """``x.to("cuda:1")``, ``torch.zeros(3, device="cuda:1")``"""
+    if is_literal(call):
+        return moved_to(call, tracer.workspace) == device
+    given = keyword(call, "device")
+    return isinstance(given, ast.Constant) and _is_named(given.value, device)
+
+
+def _speaks_of(node: ast.AST, device: str, tracer: Tracer) -> bool:
+    """Whether a node of a text may mean the card: a constant, a name, a call that takes numbers of cards."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return _is_named(text, device) or text == f"{accelerator()}:"  # of f"cuda:{i}"
+        case ast.Name(ctx=ast.Load()):
+            live = value(node, tracer.workspace)
+            return not isinstance(live, int) and _is_named(live, device)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in _TAKE_NUMBERS or (name == "device" and len(node.args) > 1)
+    return False
+
+
+_TAKE_NUMBERS = ("set_device", "device_count", "DataParallel", "DistributedDataParallel", "data_parallel")
+
+
+def _is_named(live: object, device: str) -> bool:
+    named = device_name(live)
+    return named is not None and with_index(named) == device
 
 
 def _calls(tracer: Tracer) -> list[ast.Call]:

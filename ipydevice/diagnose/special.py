@@ -1,4 +1,4 @@
-"""Errors whose stray is in no operand of the line: optimizer state, gradients of a custom Function."""
+"""Errors whose stray is in no operand of the line: optimizer state, recorded graphs, a custom Function."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose import bindings, elsewhere
+from ipydevice.diagnose import bindings, elsewhere, recorded
 from ipydevice.diagnose.culprit import Choice
 from ipydevice.diagnose.evaluate import Scope, value
 from ipydevice.diagnose.finding import Site, Step
@@ -31,6 +31,9 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer) -> Choice | 
     loader = _loader_in(frames)
     if loader is not None:
         return _loader(loader, frames, mismatch, tracer)
+    graph = recorded.choose(frames, mismatch, tracer)
+    if graph is not None:
+        return graph
     if mismatch.frames:
         return elsewhere.choose(frames, mismatch, tracer)
     function = re.search(r"Function (\w+?)Backward returned an invalid gradient", mismatch.text)

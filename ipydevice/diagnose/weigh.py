@@ -38,6 +38,8 @@ def weight(
         points += 2.0
     between_cards = HOST not in {other.device for other in everyone}
     candidate = _as_registered(candidate, tracer)
+    if between_cards and _is_sent_by_constant(candidate, everyone, tracer):
+        return 4.5, [say("one line of the code names {device} as a constant", device=device)]
     if between_cards and candidate.via in ("parameter", "buffer"):
         if _is_split(candidate, everyone, tracer):
             return -4.0, []
@@ -322,6 +324,14 @@ def _is_moved_afterwards(candidate: Candidate) -> bool:
             case ast.Subscript(slice=ast.Name(id=name)) if name in names:
                 return True  # an index itself, which the host is good for
     return False
+
+
+def _is_sent_by_constant(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
+    """Whether what is on the candidate's card got there by the one line that names this card."""
+    others = {other.device for other in everyone if other.device != candidate.device}
+    if candidate.device is None or len(others) != 1 or _is_split(candidate, everyone, tracer):
+        return False
+    return literals.only_place(candidate.device, others.pop() or "", tracer) is not None
 
 
 def _is_split(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:

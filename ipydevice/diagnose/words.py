@@ -60,7 +60,8 @@ EXPLANATIONS: dict[str, Sentence] = {
     "(`{origin}`, {where})",
     "no_accelerator": "the code asks for a device that this machine or this build of PyTorch does not have",
     "ddp_wrong_device": "this process works on another card than its rank's",
-    "traced_constant": "tracing froze the device of a constant into the traced module",
+    "traced_constant": "the graph of {stray} was recorded on {device} (`{origin}`, {where}), and what was a constant "
+    "there stays so when the module is moved",
     "unknown": "{stray} is on {device} and meets {other} on {target}",
 }
 

@@ -16,8 +16,9 @@ from ipydevice.fixes.reborn import built_again
 __all__ = ["apply", "propose"]
 
 MOST = 5
-# Where weights or the accelerator are missing, or each replica has its card, a move would only lead to the next error.
-_NO_MOVE = ("meta_not_materialized", "no_accelerator", "dp_replica_state")
+# Where weights or the accelerator are missing, a graph was recorded elsewhere, or each replica has its own card, a move
+# would only lead to the next error.
+_NO_MOVE = ("meta_not_materialized", "no_accelerator", "dp_replica_state", "traced_constant")
 
 
 def propose(finding: Finding) -> list[Fix]:

@@ -102,6 +102,14 @@ class Event:
         return (end_event._seconds - self._seconds) * 1000
 
 
+class AnyEvent(Event):
+    """``torch.Event``, which is told its device first."""
+
+    def __init__(self, device: Any = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.device = cards.card(cards.index_of(device))
+
+
 class StreamContext:
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -328,6 +336,9 @@ _ACCELERATOR: dict[str, Any] = {
     "get_memory_info": mem_get_info,
 }
 
+# Those of whatever accelerator there is; DistributedDataParallel copies its inputs on such a stream since 2.9.
+_TORCH: dict[str, Any] = {"Stream": Stream, "Event": AnyEvent}
+
 
 def install(patches: Patches) -> None:
     for owner, table in (
@@ -336,6 +347,7 @@ def install(patches: Patches) -> None:
         (torch.cuda.random, _CUDA),
         (torch.cuda.nvtx, _RANGES),
         (getattr(torch, "accelerator", None), _ACCELERATOR),
+        (torch, _TORCH),
     ):
         for name, replacement in table.items():
             if owner is not None and name in vars(owner):

@@ -29,6 +29,7 @@ def classify(facts: Facts) -> str:
 
 RULES: tuple[Rule, ...] = (
     by_message,
+    held.recorded,
     held.on_named_card,
     passed.named_card,
     held.optimizer_state,

@@ -26,6 +26,7 @@ from ipydevice.diagnose.causes.passed import checkpoint, hardcoded
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.holders import Holder
 from ipydevice.diagnose.infer import moved_to, on_the_way
+from ipydevice.diagnose.recorded import ROLE
 from ipydevice.diagnose.weigh import HOST
 from ipydevice.placement.kinds import class_dicts
 
@@ -59,6 +60,11 @@ def _steps_parameters(live: Any) -> bool:
 def _has_method(live: Any, name: str) -> bool:
     """Whether its class or a base says ``def name``; looked up without the class's own ``__getattribute__``."""
     return any(name in namespace for namespace in class_dicts(type(live)))
+
+
+def recorded(facts: Facts) -> str | None:
+    """A constant or a device that stayed in a recorded graph."""
+    return "traced_constant" if facts.stray is not None and facts.stray.role == ROLE else None
 
 
 def on_named_card(facts: Facts) -> str | None:

@@ -13,7 +13,7 @@ from ipydevice.diagnose.causes.made import WRAPPERS
 from ipydevice.diagnose.evaluate import MISSING, is_of, value
 from ipydevice.diagnose.finding import Finding, Site
 from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, keyword, moved_to, with_index
-from ipydevice.diagnose.literals import is_literal
+from ipydevice.diagnose.literals import is_literal, only_place
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnose.weigh import HOST
@@ -174,6 +174,8 @@ def named_card(facts: Facts) -> str | None:
     """Between two cards a device that the code names is a mistake before anything else is."""
     if facts.stray is None or HOST in (facts.device, facts.finding.target):
         return None
+    if only_place(facts.device, facts.finding.target or "", facts.tracer) is not None:
+        return "hardcoded_device"
     modules = (placement.is_module(value(call.func, facts.tracer.scope(site))) for call, site in facts.calls())
     return None if any(modules) else hardcoded(facts)  # what comes out of a module is where that is
 
