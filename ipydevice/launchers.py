@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,18 @@ def rank() -> int | None:
 def local_rank() -> int | None:
     """Number of this process among those of its machine: the card that is its own."""
     return _number(LOCAL_RANK)
+
+
+def own_card() -> int | None:
+    """The card that is this process's by its number on its machine; None where it is not one of several.
+
+    Without a launcher's variables the number in ``torch.distributed``'s group counts, as ``mp.spawn`` leaves it.
+    """
+    number = local_rank()
+    group = sys.modules.get("torch.distributed")
+    if number is None and group is not None and group.is_available() and group.is_initialized():
+        number = int(group.get_rank())
+    return number
 
 
 def world_size() -> int | None:

@@ -225,6 +225,8 @@ def _explanation(finding: Finding) -> str:
         cause = "plain_tensor_attribute"
     if cause == "dp_replica_state" and stray.via in ("parameter", "buffer", "module"):
         cause = "bound_to_the_first_replica"
+    if cause == "ddp_wrong_device" and finding.mismatch.family == "dataparallel":
+        cause = "dp_in_a_process"
     loop = next((step.site for step in finding.chain if step.how == "loop"), None)
     if finding.cause in ("input_not_moved", "label_not_moved", "nested_batch_partly_moved") and loop is not None:
         origin = loop

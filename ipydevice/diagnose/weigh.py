@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
 from dataclasses import replace
 from typing import Any
 
-from ipydevice import placement
+from ipydevice import launchers, placement
 from ipydevice.diagnose import bindings, holders, literals
 from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Site
@@ -38,6 +39,9 @@ def weight(
         points += 2.0
     between_cards = HOST not in {other.device for other in everyone}
     candidate = _as_registered(candidate, tracer)
+    if between_cards and is_off_its_card(device, {other.device for other in everyone}):
+        own = launchers.own_card()
+        return 4.5, [say("the card of this process is number {own}, by its rank", own=own)]
     if between_cards and _is_sent_by_constant(candidate, everyone, tracer):
         return 4.5, [say("one line of the code names {device} as a constant", device=device)]
     if between_cards and candidate.via in ("parameter", "buffer"):
@@ -324,6 +328,15 @@ def _is_moved_afterwards(candidate: Candidate) -> bool:
             case ast.Subscript(slice=ast.Name(id=name)) if name in names:
                 return True  # an index itself, which the host is good for
     return False
+
+
+def is_off_its_card(device: str | None, devices: Set[str | None]) -> bool:
+    """Whether one of several processes has something on another's card, beside what is on its own."""
+    own = launchers.own_card() if device is not None and ":" in device else None
+    if own is None or device is None:
+        return False
+    kind, _, number = device.partition(":")
+    return number != str(own) and f"{kind}:{own}" in devices
 
 
 def _is_sent_by_constant(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:

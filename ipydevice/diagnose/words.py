@@ -59,7 +59,8 @@ EXPLANATIONS: dict[str, Sentence] = {
     "meta_not_materialized": "{stray} is on meta: it has a shape and no data, its weights were never loaded "
     "(`{origin}`, {where})",
     "no_accelerator": "the code asks for a device that this machine or this build of PyTorch does not have",
-    "ddp_wrong_device": "this process works on another card than its rank's",
+    "ddp_wrong_device": "{stray} is on {device} (`{origin}`, {where}), and the card of this process, by its "
+    "rank, is {target}",
     "traced_constant": "the graph of {stray} was recorded on {device} (`{origin}`, {where}), and what was a constant "
     "there stays so when the module is moved",
     "unknown": "{stray} is on {device} and meets {other} on {target}",
@@ -73,6 +74,8 @@ VARIANTS: dict[str, Sentence] = {
     "bound_to_the_first_replica": "{stray} is read by a method that belongs to the first card's module, as a hook or a "
     "stored method does; the replica on the other card has a copy of its own that it does not see",
     "no_such_name": 'PyTorch knows no device of this name; cards are "cuda" or "cuda:0", those of AMD as well',
+    "dp_in_a_process": "DataParallel spreads over all cards, {target} first; {stray} is on {device}, the one that this "
+    "process has by its rank",
     "moved_away": "{stray} was last moved by `{origin}` ({where}), to {device}",
 }
 

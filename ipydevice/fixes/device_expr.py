@@ -13,7 +13,7 @@ from ipydevice import placement
 from ipydevice.diagnose import bindings
 from ipydevice.diagnose.evaluate import MISSING, Scope, attribute, value
 from ipydevice.diagnose.finding import Site
-from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, with_index
+from ipydevice.diagnose.infer import FACTORIES, accelerator, call_name, device_name, with_index
 from ipydevice.fixes.homebound import brought_home
 from ipydevice.fixes.names import bound, last_name, root
 from ipydevice.fixes.workspace import Workspace
@@ -83,6 +83,8 @@ def _candidates(work: Workspace, site: Site, avoid: frozenset[str]) -> Iterator[
             likely = bool(_DEVICE_LIKE.search(name))
             if likely or type(live) is not str:
                 yield (0 if local else 5.5) + (0 if likely else 1), name
+        elif "rank" in name.lower() and type(live) is int and is_target(work, f"{accelerator()}:{live}"):
+            yield 5.8, name  # `local_rank`: a number is a device of the accelerator
         elif _on_target(work, live):
             if name in avoid or _is_stray(work, live) or _moved_later(work, site, name):
                 continue

@@ -30,11 +30,13 @@ MOST_KEY = 60  # characters of a key in a path
 _subclass = type.__subclasscheck__
 
 # Of nn.Module.__dict__: what the module keeps for itself (torch/nn/modules/module.py, jit/_script.py,
-# _dynamo/eval_frame.py; accelerate/hooks.py keeps its hook and the method that it replaced).
+# _dynamo/eval_frame.py; accelerate/hooks.py keeps its hook and the method that it replaced), and
+# DistributedDataParallel's lists of what is registered in the module that it wraps (nn/parallel/distributed.py).
 MODULE_INTERNALS = frozenset({
     "training", "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_is_full_backward_hook",
     "_concrete_type", "_initializing", "_c", "forward", "_old_forward", "_hf_hook", "_torchdynamo_orig_callable",
     "dynamo_ctx",
+    "_module_parameters", "modules_buffers", "named_module_buffers", "parameters_to_ignore",
 })  # fmt: skip
 COMPOSABLE = "__composable_api_state_key"  # of what fully_shard and replicate keep (torch/distributed/_composable)
 MODULE_HOOKS = frozenset({

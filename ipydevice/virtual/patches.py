@@ -50,7 +50,7 @@ def stands_in(original: Callable[..., Any], replacement: Callable[..., Any]) -> 
     def entry(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values()) if kwargs else args
         if _mode_active() or has_torch_function(given):
-            return handle_torch_function(entry, _tensors(given), *args, **kwargs)
+            return handle_torch_function(entry, _overriding(given), *args, **kwargs)
         if not process.count:
             return original(*args, **kwargs)
         return replacement(*args, **kwargs)
@@ -58,11 +58,12 @@ def stands_in(original: Callable[..., Any], replacement: Callable[..., Any]) -> 
     return entry
 
 
-def _tensors(args: tuple[Any, ...]) -> list[Any]:
+def _overriding(args: tuple[Any, ...]) -> list[Any]:
+    """What may have a say of its own: tensors, and others that take calls over, as the proxies of torch.fx do."""
     found: list[Any] = []
     for value in args:
-        if isinstance(value, torch.Tensor):
-            found.append(value)
-        elif isinstance(value, list | tuple):
+        if isinstance(value, list | tuple):
             found.extend(item for item in value if isinstance(item, torch.Tensor))
+        elif isinstance(value, torch.Tensor) or has_torch_function((value,)):
+            found.append(value)
     return found

@@ -110,6 +110,29 @@ def test_streams_and_events(cards: Any) -> None:
     torch.cuda.empty_cache()
 
 
+def test_streams_of_any_accelerator(cards: Any) -> None:
+    stream = torch.Stream("cuda:1")
+    event = torch.Event("cuda:1", enable_timing=True)
+    with stream:
+        event.record()
+    stream.wait_event(event)
+    assert stream.device == event.device == torch.device("cuda:1")
+    assert event.query()
+
+
+def test_a_data_parallel_process_copies_its_inputs(cards: Any) -> None:
+    """On a stream of its own, from another card (torch/distributed/utils.py)."""
+    from torch import distributed
+
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        net = torch.nn.Linear(2, 2).to("cuda:1")
+        wrapped = torch.nn.parallel.DistributedDataParallel(net, device_ids=[1])
+        assert wrapped(torch.ones(3, 2, device="cuda:0")).device == torch.device("cuda:1")
+    finally:
+        distributed.destroy_process_group()
+
+
 def test_one_random_stream(cards: Any) -> None:
     torch.manual_seed(5)
     a = torch.rand(3, device="cuda")

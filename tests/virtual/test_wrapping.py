@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.fx
 
 
 class Boxed(torch.Tensor):
@@ -105,3 +106,22 @@ def test_inference_mode(cards: Any) -> None:
         with pytest.raises(RuntimeError, match="cuda:0 and cpu"):
             x + torch.ones(2)
     assert x.cpu().device.type == "cpu"
+
+
+class Recorded(torch.nn.Module):
+    """Reads devices and sizes of its input, which are proxies while torch.fx records it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(x.shape[1], device=x.device)
+        return self.linear(x) + places + self.linear.weight.to(x.device).sum()
+
+
+def test_proxies_of_a_recorded_graph(cards: Any) -> None:
+    net = Recorded()
+    graph = torch.fx.symbolic_trace(net).to("cuda:1")
+    x = torch.ones(2, 3)
+    assert torch.equal(graph(x.to("cuda:1")).cpu(), net.cpu()(x))

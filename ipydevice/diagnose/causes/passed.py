@@ -16,7 +16,7 @@ from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, keyword,
 from ipydevice.diagnose.literals import is_literal, only_place
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.source import Source
-from ipydevice.diagnose.weigh import HOST
+from ipydevice.diagnose.weigh import HOST, is_off_its_card
 
 
 def discarded(facts: Facts) -> str | None:
@@ -168,6 +168,16 @@ def hardcoded(facts: Facts) -> str | None:
 
 def _is_cpu(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr == "cpu"
+
+
+def card_of_another_rank(facts: Facts) -> str | None:
+    """One of several processes has it on another card than its own."""
+    finding = facts.finding
+    if facts.stray is None or HOST in (facts.device, finding.target):
+        return None
+    if finding.mismatch.family == "dataparallel":  # it spreads over all cards, and the first is another process's
+        return "ddp_wrong_device" if is_off_its_card(finding.target, {facts.device}) else None
+    return "ddp_wrong_device" if is_off_its_card(facts.device, {finding.target}) else None
 
 
 def named_card(facts: Facts) -> str | None:
