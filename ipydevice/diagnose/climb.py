@@ -7,6 +7,7 @@ of its own; one parameter of a module by the largest module that is wholly mispl
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,9 @@ from ipydevice.diagnose.frames import COMPREHENSIONS, Frame
 from ipydevice.diagnose.meeting import Candidate, candidates, ingredients, view_of
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.placement.kinds import class_dicts
+
+# They belong on the host, for pack_padded_sequence; what was computed from them does not.
+_LENGTHS = re.compile(r"(\b|_)len(gth)?s?\b", re.IGNORECASE)
 
 
 def outwards(stray: Candidate, frames: list[Frame], tracer: Tracer, *, to_its_source: bool) -> Candidate:
@@ -68,6 +72,9 @@ def _argument_behind(stray: Candidate, users: list[Frame], tracer: Tracer) -> Ca
         if step.how != "argument" or outer is None or step.value is None:
             continue
         live = value(step.value, outer.scope)
+        named = outer.source.segment(step.value) if outer.source is not None else ""
+        if _LENGTHS.search(named) and not placement.same(live, stray.value):
+            break
         if placement.is_tensor(live) and placement.device_of(live) == stray.device:
             stray = Candidate(outer, step.value, stray.role, stray.device, value=live, known=True)
         elif live is MISSING and isinstance(step.value, (ast.Attribute, ast.Subscript)):
@@ -209,6 +216,8 @@ def _source_of(stray: Candidate) -> Candidate | None:
 def _only_part(parts: list[Candidate], stray: Candidate) -> Candidate | None:
     """The first tensor that something was computed from, where all of them are on the stray's device and have names."""
     named = [c for c in parts if c.known and not c.result and not c.member and c.device == stray.device]
+    if any(_LENGTHS.search(c.expression) for c in named):
+        return None
     return named[0] if named and len(named) == sum(c.device is not None for c in parts) else None
 
 

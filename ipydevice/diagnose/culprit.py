@@ -12,17 +12,15 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from types import MethodType
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.diagnose import climb, holders, results, weigh
+from ipydevice.diagnose import climb, gone, holders, results, weigh
 from ipydevice.diagnose.evaluate import MISSING, value
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.frames import Frame
 from ipydevice.diagnose.meeting import Candidate, anywhere, candidates, fill_by_elimination, library_operands
 from ipydevice.diagnose.origin import Tracer
-from ipydevice.language import say
 from ipydevice.messages import Mismatch
 
 HOST = "cpu"
@@ -67,7 +65,7 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer, settled: Set
         _choose_generator(choice, met, frame, mismatch)
     elif len(sides) > 1:
         _weigh(choice, sides, mismatch, tracer)
-    elif sides and not _choose_put_back(choice, users, mismatch, sides):
+    elif sides and not _choose_gone(choice, users, mismatch, sides, tracer):
         _choose_only_side(choice, sides, mismatch)
     if choice.stray is not None:
         choice.role = choice.stray.role
@@ -76,6 +74,8 @@ def choose(frames: list[Frame], mismatch: Mismatch, tracer: Tracer, settled: Set
         choice.stray = climb.outwards(choice.stray, frames, tracer, to_its_source=not choice.host_required)
         choice.stray = _model_asked(choice.stray, tracer) or choice.stray
         choice.chain = _chain(choice.stray, tracer)
+        if choice.role == gone.LET_GO and isinstance(choice.stray.node, ast.Attribute):
+            choice.chain = gone.origin(choice.stray.node.attr, tracer)
     return choice
 
 
@@ -209,36 +209,19 @@ def _choose_generator(choice: Choice, met: list[Candidate], frame: Frame, mismat
         choice.stray = Candidate(frame, call, "value", device, result=True)
 
 
-def _choose_put_back(choice: Choice, users: list[Frame], mismatch: Mismatch, sides: dict[str, list[Candidate]]) -> bool:
-    """A ``with`` around the call had put other tensors in, and the old ones are back: ``with ema.swapped_in():``."""
-    gone = [device for device in mismatch.devices if not any(_is_among(seen, [device]) for seen in sides)]
-    for frame in reversed(users) if len(gone) == 1 else ():
-        if frame.source is None or frame.node is None:
-            continue
-        around = [up for up in frame.source.ancestors(frame.node) if isinstance(up, (ast.With, ast.AsyncWith))]
-        for expr in (item.context_expr for up in around for item in up.items):
-            while isinstance(expr, (ast.Call, ast.Attribute)):
-                expr = expr.func if isinstance(expr, ast.Call) else expr.value
-                live = value(expr, frame.scope)
-                if live is MISSING or type(live) is MethodType or placement.is_module(live):
-                    continue
-                found = next((f for f in placement.walk(live) if placement.device_of(f.value) == gone[0]), None)
-                if found is not None:
-                    choice.stray = Candidate(
-                        frame, expr, "", gone[0], found.path, found.value, True, found.via or "", found.owner,
-                        found.attribute, live,
-                    )  # fmt: skip
-                    choice.margin = 0.5
-                    text = frame.source.segment(expr)
-                    choice.evidence = [
-                        say(
-                            "{name} is on {device}, and all that is seen now is elsewhere",
-                            name=f"{text}{found.path}",
-                            device=gone[0],
-                        )
-                    ]
-                    return True
-    return False
+def _choose_gone(
+    choice: Choice, users: list[Frame], mismatch: Mismatch, sides: dict[str, list[Candidate]], tracer: Tracer
+) -> bool:
+    """A ``with`` around the call has changed something back since, and nothing of one side is left."""
+    devices = [device for device in mismatch.devices if not any(_is_among(seen, [device]) for seen in sides)]
+    found = (
+        gone.put_back(users, devices[0]) or gone.let_go(users[-1], devices[0], tracer) if len(devices) == 1 else None
+    )
+    if found is None:
+        return False
+    choice.stray, choice.evidence, choice.margin = found.stray, [found.fact], 0.5
+    choice.other = next((c for side in sides.values() for c in side), None)
+    return True
 
 
 def _choose_only_side(choice: Choice, sides: dict[str, list[Candidate]], mismatch: Mismatch) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Literal
 
+from ipydevice import placement
 from ipydevice.cells import CellHistory
 from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Confidence
@@ -134,5 +135,7 @@ class Finding:
             return self.helper
         registered = self.stray is not None and self.stray.kind in ("module", "parameter", "buffer")
         if self.cause == "model_not_moved" and registered and self.owner_chain:
-            return self.owner_chain[-1]  # `.to()` is said of the whole model, where that is made
+            whole = self.stray is not None and placement.is_module(self.stray.owner)
+            if whole or not self.chain:
+                return self.owner_chain[-1]  # `.to()` is said of the whole model, where that is made
         return self.chain[-1] if self.chain else None

@@ -146,7 +146,7 @@ def _ingredients(frame: Frame, expr: ast.expr, role: str, where: str | None) -> 
             return []
     found = [c for part in parts for c in _expand(frame, part, role, {}) if c.device is not None]
     numbers = [c for c in found if c.known and placement.is_tensor(c.value) and placement.shape_of(c.value) == ()]
-    named = [c for c in found if c.known and placement.is_tensor(c.value) and c not in numbers]
+    named = [c for c in found if c.known and placement.is_tensor(c.value) and c not in numbers] or numbers[:1]
     if not named or any(c.result for c in found) or {c.device for c in named} != {where or named[0].device}:
         return []
     return [replace(candidate, within=expr) for candidate in named]

@@ -63,7 +63,9 @@ class Tracer(Code):
         steps: list[Step] = []
         seen: set[int] = set()
         here: Site | None = site
+        key: str | None = None  # of a dictionary that has been followed, not yet its item: ``adv = rollout["adv"]``
         while here is not None and len(steps) < LONGEST:
+            key = _key(here.node) or key
             step = self._step(here, stray_device, steps[-1].part if steps else None)
             if step is None or step.how == "import" or id(step.site.node) in seen:
                 break
@@ -71,8 +73,29 @@ class Tracer(Code):
             if step.part is None and steps and steps[-1].part is not None:
                 _carry(step, steps[-1].part)
             steps.append(step)
+            if key is not None and step.value is not None:
+                put = self._put_under(key, step)
+                if put is not None:
+                    step = put
+                    steps.append(put)
+                if put is not None or not isinstance(step.value, (ast.Name, ast.Attribute)):
+                    key = None
             here = Site(step.site.source, step.value, step.site.frame) if step.value is not None else None
         return steps
+
+    def _put_under(self, key: str, step: Step) -> Step | None:
+        """Where the item was put into the dictionary that a step leads to; its display is left for the item's value."""
+        match step.value:
+            case ast.Name() | ast.Attribute():
+                return self._of_target(
+                    Site(step.site.source, step.value, step.site.frame), step.value, f"{ast.unparse(step.value)}[{key}]"
+                )
+            case ast.Dict(keys=keys, values=values):
+                held = {ast.unparse(k): v for k, v in zip(keys, values, strict=True) if k is not None}
+                step.value = held.get(key, step.value)
+            case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
+                step.value = next((kw.value for kw in keywords if repr(kw.arg) == key), step.value)
+        return None
 
     def trace_global(self, name: str) -> list[Step]:
         """The steps from a name of the workspace outwards, as it stands now."""
@@ -213,9 +236,12 @@ class Tracer(Code):
 
     # Attributes and items ------------------------------------------------------------------
 
-    def _of_target(self, site: Site, node: ast.expr) -> Step | None:
-        """Where exactly this attribute or item was assigned, in the same function or at a cell's top level."""
-        text = ast.unparse(node)
+    def _of_target(self, site: Site, node: ast.expr, text: str = "") -> Step | None:
+        """Where exactly this attribute or item was assigned, in the same function or at a cell's top level.
+
+        `text` stands for another one that is spoken of there: ``roll["adv"]`` where `node` is ``roll``.
+        """
+        text = text or ast.unparse(node)
         function = site.source.function(node)
         running = [*site.source.ancestors(site.node)]  # `d[k] = d[k] + x` has not assigned anything yet
 
@@ -229,7 +255,7 @@ class Tracer(Code):
         for source, until in self._module_texts(site):
             binding = in_force(assigned_in(source.tree), source, until)
             if binding is not None:
-                how: How = "attribute" if isinstance(node, ast.Attribute) else "item"
+                how: How = "item" if text.endswith("]") else "attribute"
                 return self._binding_step(binding, source, self._frame_running(source, binding.node), how)
         return None
 
@@ -359,6 +385,14 @@ class Tracer(Code):
     @staticmethod
     def _return_node(source: Source, expr: ast.expr) -> ast.AST:
         return source.statement(expr) or expr
+
+
+def _key(node: ast.AST) -> str | None:
+    """The text of a key: ``'adv'`` of ``rollout["adv"]``."""
+    match node:
+        case ast.Subscript(value=ast.Name() | ast.Attribute(), slice=ast.Constant(value=str()) as key):
+            return ast.unparse(key)
+    return None
 
 
 def _carry(step: Step, part: int) -> None:

@@ -26,7 +26,7 @@ def seen_through(candidate: Candidate, tracer: Tracer, mismatch: Mismatch) -> Ca
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tuple", "list"):
         node = node.args[0] if len(node.args) == 1 else node  # of a generator, which is used up now
     if isinstance(node, ast.Attribute):
-        return _of_registered(candidate, node, tracer)
+        return _of_property(candidate, node, tracer)
     if not candidate.result or candidate.known:
         return candidate
     if isinstance(node, ast.BinOp):
@@ -75,8 +75,11 @@ def _made_in(candidate: Candidate, node: ast.BinOp, tracer: Tracer) -> Candidate
     return replace(candidate, node=made[0])
 
 
-def _of_registered(candidate: Candidate, node: ast.Attribute, tracer: Tracer) -> Candidate:
-    """What a property computes from registered tensors of its module is where that is: ``self._log_scale.exp()``."""
+def _of_property(candidate: Candidate, node: ast.Attribute, tracer: Tracer) -> Candidate:
+    """A property that gives what its module keeps is that; what it computes from registered tensors is where those are.
+
+    ``self._graph``, ``self._log_scale.exp()``
+    """
     owner = value(node.value, candidate.frame.scope)
     if not placement.is_module(owner) or value(node, candidate.frame.scope) is not MISSING:
         return candidate
@@ -84,6 +87,13 @@ def _of_registered(candidate: Candidate, node: ast.Attribute, tracer: Tracer) ->
     if step is None or step.value is None:
         return candidate
     scope = Scope({"self": owner}, candidate.frame.frame.f_globals)
+    kept = value(view_of(step.value, scope), scope)
+    for member in placement.members(owner) if placement.is_tensor(kept) else ():
+        if member.value is kept:
+            return replace(
+                candidate, device=placement.device_of(kept), value=kept, known=True, result=False, via=member.via,
+                owner=owner, attribute=member.path.removeprefix("."),
+            )  # fmt: skip
     read = [value(part, scope) for part in ast.walk(step.value) if isinstance(part, ast.Attribute)]
     tensors = [live for live in read if placement.is_tensor(live)]
     ways = {member.via for member in placement.members(owner) if any(member.value is tensor for tensor in tensors)}

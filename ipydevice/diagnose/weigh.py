@@ -93,6 +93,7 @@ def weight(
     elif not candidate.member:
         points += _weight_of_history(candidate, tracer, facts)
         if between_cards:
+            points += 1.5 if _is_away_from_models(device, everyone, tracer) else 0.0
             points -= _when_made(candidate, tracer) / 1000 + _is_latest(candidate, everyone, tracer)
     return points, facts
 
@@ -328,6 +329,15 @@ def _is_moved_afterwards(candidate: Candidate) -> bool:
             case ast.Subscript(slice=ast.Name(id=name)) if name in names:
                 return True  # an index itself, which the host is good for
     return False
+
+
+def _is_away_from_models(device: str | None, everyone: list[Candidate], tracer: Tracer) -> bool:
+    """Whether all models of the workspace are wholly on the other card."""
+    others = {other.device for other in everyone if other.device != device}
+    homes = {
+        home for live in tracer.namespace.values() if placement.is_module(live) for home in placement.devices_of(live)
+    }
+    return homes == others and len(homes) == 1
 
 
 def is_off_its_card(device: str | None, devices: Set[str | None]) -> bool:

@@ -30,6 +30,7 @@ def classify(facts: Facts) -> str:
 RULES: tuple[Rule, ...] = (
     by_message,
     held.recorded,
+    held.let_go,
     passed.card_of_another_rank,
     held.on_named_card,
     passed.named_card,

@@ -22,13 +22,15 @@ from ipydevice.diagnose.causes.facts import (
     moves_own,
 )
 from ipydevice.diagnose.causes.made import made_without_device
-from ipydevice.diagnose.causes.passed import checkpoint, hardcoded
+from ipydevice.diagnose.causes.passed import checkpoint, hardcoded, split_model
 from ipydevice.diagnose.finding import Site, Step
+from ipydevice.diagnose.gone import LET_GO
 from ipydevice.diagnose.holders import Holder
 from ipydevice.diagnose.infer import moved_to, on_the_way
 from ipydevice.diagnose.recorded import ROLE
 from ipydevice.diagnose.weigh import HOST
 from ipydevice.placement.kinds import class_dicts
+from ipydevice.placement.tensors import read
 
 
 def optimizer_state(facts: Facts) -> str | None:
@@ -62,6 +64,11 @@ def _has_method(live: Any, name: str) -> bool:
     return any(name in namespace for namespace in class_dicts(type(live)))
 
 
+def let_go(facts: Facts) -> str | None:
+    """A state that something sets for a while: ``with streaming(net):``."""
+    return "rnn_state" if facts.stray is not None and facts.stray.role == LET_GO else None
+
+
 def recorded(facts: Facts) -> str | None:
     """A constant or a device that stayed in a recorded graph."""
     return "traced_constant" if facts.stray is not None and facts.stray.role == ROLE else None
@@ -87,8 +94,7 @@ def module(facts: Facts) -> str | None:
         return "module_built_in_forward"
     if _is_built_in_forward(facts):
         return "module_built_in_forward"
-    owners = facts.owners if len(facts.owners) > 2 else facts.tracer.models.find(stray.value) or facts.owners
-    for outer, inner in pairwise(owners):
+    for outer, inner in (*pairwise(facts.owners), *pairwise(facts.tracer.models.find(stray.value))):
         if placement.is_module(outer.value) and inner.via == "attribute" and holders.is_container(inner.value):
             return "module_in_plain_container"
     name = stray.expression
@@ -220,6 +226,8 @@ def kept_by_object(facts: Facts) -> str | None:
         return None
     if len(facts.owners) < 2:
         return _made_from_kept(facts)
+    if placement.is_tensor(stray.value) and read(stray.value, "grad_fn") is not None and split_model(facts):
+        return "model_split_multi_gpu"  # computed by a part of the model on the other card, and kept for the loss
     owner = facts.nearest(is_user_object)
     if owner is None or _has_method(owner.value, "__torch_function__"):
         return None

@@ -10,7 +10,7 @@ from ipydevice import placement
 from ipydevice.diagnose import bindings
 from ipydevice.diagnose.causes.facts import HIDDEN, LABELS, Facts, is_user_object
 from ipydevice.diagnose.causes.made import WRAPPERS
-from ipydevice.diagnose.evaluate import MISSING, is_of, value
+from ipydevice.diagnose.evaluate import MISSING, Scope, is_of, value
 from ipydevice.diagnose.finding import Finding, Site
 from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, keyword, moved_to, with_index
 from ipydevice.diagnose.literals import is_literal, only_place
@@ -163,7 +163,17 @@ def hardcoded(facts: Facts) -> str | None:
             return "hardcoded_device"
         if isinstance(call.func, ast.Attribute) and call.func.attr == "type_as":
             return "hardcoded_device"
+        if HOST not in (facts.device, facts.finding.target) and _is_of_settings(explicit, scope, facts.device):
+            return "hardcoded_device"
     return None
+
+
+def _is_of_settings(given: ast.expr | None, scope: Scope, device: str) -> bool:
+    """``device=self.device`` of an object that is no module: settings that name a card."""
+    if not isinstance(given, ast.Attribute) or placement.is_tensor(value(given.value, scope)):
+        return False
+    told = device_name(value(given, scope))
+    return told is not None and with_index(told) == device and not placement.is_module(value(given.value, scope))
 
 
 def _is_cpu(call: ast.Call) -> bool:
@@ -226,10 +236,13 @@ def split_model(facts: Facts) -> str | None:
         if placement.is_module(live):
             return "model_split_multi_gpu"
     frame = finding.failed.frame
-    me = frame.f_locals.get("self") if frame is not None else None
-    if placement.is_module(me) and {facts.device, finding.target} <= set(placement.devices_of(me)):
-        return "model_split_multi_gpu"
-    return None
+    asked = [frame.f_locals.get("self")] if frame is not None else []
+    for _, expr, site in facts.steps():  # `net.aux` of a model with parts on either
+        scope = facts.tracer.scope(site)
+        asked += [value(part.value, scope) for part in ast.walk(expr) if isinstance(part, ast.Attribute)]
+    both = {facts.device, finding.target}
+    split = any(placement.is_module(live) and both <= set(placement.devices_of(live)) for live in asked)
+    return "model_split_multi_gpu" if split else None
 
 
 def default_device(facts: Facts) -> str | None:
@@ -283,6 +296,8 @@ def index(facts: Facts) -> str | None:
         return None
     if finding.mismatch.op == "index_select" and any(o.kind == "module" for o in finding.operands):
         return None  # an embedding: its ids are an input like any other
+    if finding.mismatch.family == "indexing" and finding.stray.role == "value":
+        return "index_device" if isinstance(finding.stray.site.node, ast.Attribute) else None  # a table that is kept
     is_index = finding.stray.role in ("index", "indices") or (
         finding.mismatch.argument == "index" and finding.mismatch.argument_device == facts.device
     )

@@ -1,14 +1,14 @@
 # id = "396"
 # cause = "no_accelerator"
 # also_causes = []
-# culprit = "card"
-# also_culprit = ["self.cards[1]", "ens.cards[1]", "self.cards", "ens.cards", "torch.device('cuda', k * self.stride)"]
+# culprit = ""
+# also_culprit = []
 # culprit_cell = 2
 # origin_cell = 2
 # also_cells = [3, 4]
 # origin = "self.cards = [torch.device('cuda', k * self.stride) for k in range(n_members)]"
-# culprit_device = ""
-# other_device = ""
+# culprit_device = "none"
+# other_device = "none"
 # fail_cell = 4
 # fix_site = "class __init__"
 # visible = "first user frame"
