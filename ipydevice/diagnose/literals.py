@@ -10,7 +10,7 @@ from ipydevice import placement
 from ipydevice.diagnose.evaluate import value
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.infer import accelerator, device_name, keyword, moved_to, with_index
-from ipydevice.diagnose.origin import Tracer
+from ipydevice.diagnose.origin import Tracer, builds_module
 
 
 def is_literal(call: ast.Call) -> bool:
@@ -93,6 +93,20 @@ _TAKE_NUMBERS = ("set_device", "device_count", "DataParallel", "DistributedDataP
 def _is_named(live: object, device: str) -> bool:
     named = device_name(live)
     return named is not None and with_index(named) == device
+
+
+def sends_modules(device: str, tracer: Tracer) -> bool:
+    """Whether the code moves some module to a card that it names as a constant: ``first.to("cuda:0")``."""
+    for call in _calls(tracer):
+        if is_literal(call) and moved_to(call, tracer.workspace) == device:
+            assert isinstance(call.func, ast.Attribute)
+            receiver = call.func.value
+            live = value(receiver, tracer.workspace)
+            if placement.is_module(live) or (
+                isinstance(receiver, ast.Call) and builds_module(receiver, tracer.workspace)
+            ):
+                return True
+    return False
 
 
 def _calls(tracer: Tracer) -> list[ast.Call]:

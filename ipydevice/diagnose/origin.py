@@ -350,7 +350,7 @@ class Tracer(Code):
             case ast.Call(func=ast.Name(id="enumerate" | "zip" | "tqdm"), args=[inner, *_]):
                 inner = inner.value if isinstance(inner, ast.Starred) else inner
                 return self._step(Site(site.source, inner, site.frame), stray_device, part)
-        if not _is_passive(node, scope) or _builds_module(node, scope):
+        if not _is_passive(node, scope) or builds_module(node, scope):
             return None
         if call_name(node, scope) in FACTORIES:
             return self._of_model_device(site, node, stray_device)
@@ -408,7 +408,7 @@ def _is_passive(node: ast.Call, scope: Scope) -> bool:
     return call_name(node, scope) not in ("", "load")
 
 
-def _builds_module(node: ast.Call, scope: Scope) -> bool:
+def builds_module(node: ast.Call, scope: Scope) -> bool:
     """``nn.GroupNorm(2, c)``: made here, whatever its arguments are."""
     cls, module = value(node.func, scope), placement.torch_class("module")
     return module is not None and is_of(cls, type) and type.__subclasscheck__(module, cls)

@@ -45,8 +45,9 @@ def weight(
     if between_cards and _is_sent_by_constant(candidate, everyone, tracer):
         return 4.5, [say("one line of the code names {device} as a constant", device=device)]
     if between_cards and candidate.via in ("parameter", "buffer"):
-        if _is_split(candidate, everyone, tracer):
-            return -4.0, []
+        others = {other.device for other in everyone} - {device}
+        if _is_split(candidate, everyone, tracer) or any(literals.sends_modules(str(o), tracer) for o in others):
+            return -4.0, []  # a model, or several, that were meant for two cards
         if literals.moves_module(candidate.site, candidate.value, device or "", tracer):
             return 4.0, [
                 say("the code puts {name} on {device}, a card that it names as a constant", name=name, device=device)

@@ -107,7 +107,8 @@ def judge(job: tuple[Program, Mutant, bool]) -> Outcome:
     allowed = causes(mutant, stray, run.error_text)
     outcome.cause = "" if said["cause"] in allowed else f"says {said['cause']}, allowed {sorted(allowed)}"
     named = said["culprit"] or {}
-    outcome.said = f"{named.get('expression')} on {named.get('device')} [{named.get('cell')}] {said['cause']}"
+    where = f"{named.get('expression')} on {named.get('device')} [{named.get('cell')}]"
+    outcome.said = f"{where} {said['cause']}, {said['confidence']}"
     if with_fixes:
         judge_fixes(program, mutant, session, cell, diagnosis, outcome)
     return outcome
@@ -193,6 +194,7 @@ def causes(mutant: Mutant, stray: list[Any], error: str) -> set[str]:
         return {"checkpoint_location", "optimizer_state"}
     if "torch.Generator(" in mutant.stray_text:
         return {"generator_device"}
+    everything = "\n".join(mutant.sources.values())
     everywhere = {"default_device_global"} if any("set_default_device" in c for c in mutant.sources.values()) else set()
     if mutant.kind in ("drop .cpu", "drop .cuda"):
         if "numpy" in error:
@@ -213,12 +215,15 @@ def causes(mutant: Mutant, stray: list[Any], error: str) -> set[str]:
     }
     allowed = everywhere | {cause for cause, pattern in named.items() if re.search(pattern, words)}
     if isinstance(value, nn.Module):
-        moved_later = {"module_added_after_move"} if "." in mutant.bound else set()
-        return (
-            allowed | moved_later | {"model_not_moved", "module_built_in_forward" if "forward" in mutant.inside else ""}
-        )
+        allowed.add("model_not_moved")
+        if "." in mutant.bound or re.search(rf"\.\w+ = {re.escape(mutant.bound or '?')}\b", everything):
+            allowed.add("module_added_after_move")
+        if mutant.inside and not mutant.inside.endswith("__init__"):
+            allowed.add("module_built_in_forward")  # built anew in each call of a function
+        return allowed
     if mutant.kind == "unbuffer":
-        return allowed | {"plain_tensor_attribute"}
+        derived = {"derived_tensor_in_init"} if "self." in mutant.stray_text else set()
+        return allowed | {"plain_tensor_attribute"} | derived
     if mutant.bound.startswith("self.") or "__init__" in mutant.inside:
         allowed.add("plain_tensor_attribute")
     if isinstance(value, torch.Tensor) and not value.is_floating_point():
@@ -239,7 +244,7 @@ def causes(mutant: Mutant, stray: list[Any], error: str) -> set[str]:
         allowed |= {"input_not_moved", "nested_batch_partly_moved"}
         if re.search(r"cuda:1|DEV2", error + "".join(mutant.sources.values())):
             allowed.add("model_split_multi_gpu")
-        if _made_by_a_factory(mutant):
+        if _made_by_a_factory(mutant) or _is_an_argument(mutant):  # whose job the move was, nothing says
             allowed.add("fresh_tensor_no_device")
     return allowed
 

@@ -679,6 +679,189 @@ loader = DataLoader(TensorDataset(torch.ones(4, 2, device=DEV)), batch_size=2, p
 for (x,) in loader:
     pass
 """),
+    ("hardcoded_device", "rows", """
+device = torch.device(DEV)
+net = nn.Linear(3, 2).to(device)
+def collate(rows):
+    return torch.stack(rows).to('cuda:1')
+loader = torch.utils.data.DataLoader([torch.ones(3)] * 4, batch_size=2, collate_fn=collate)
+---
+for rows in loader:
+    net(rows)
+"""),
+    ("hardcoded_device", "net", """
+device = torch.device(DEV)
+def make(width):
+    return nn.Sequential(nn.Linear(3, width), nn.ReLU())
+nets = [make(n).to('cuda:1') for n in (2, 4)]
+x = torch.ones(2, 3, device=device)
+---
+out = [net(x) for net in nets]
+"""),
+    ("hardcoded_device", "noise", """
+class Settings:
+    device = DEV
+class Jitter:
+    def __init__(self, settings):
+        self.__dict__.update(device=settings.device)
+    def __call__(self, x):
+        noise = torch.full(x.shape, 0.1, device=self.device)
+        return x + noise
+jitter, net = Jitter(Settings), nn.Linear(3, 2).to(DEV2)
+---
+net(jitter(torch.ones(2, 3).to(DEV2)))
+"""),
+    ("model_split_multi_gpu", "term", """
+class Half(nn.Module):
+    def __init__(self, device):
+        super().__init__()
+        self.fc, self.device, self.aux = nn.Linear(3, 3).to(device), device, None
+    def forward(self, x):
+        x = self.fc(x.to(self.device))
+        self.aux = x.square().mean()
+        return x
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.halves = nn.ModuleList([Half(DEV), Half(DEV2)])
+        self.aux = {}
+    def forward(self, x):
+        for i, half in enumerate(self.halves):
+            x = half(x)
+            self.aux[i] = half.aux
+        return x
+net = Both()
+---
+loss = net(torch.ones(2, 3)).sum()
+for i, term in reversed(net.aux.items()):
+    loss = loss + 0.1 * term
+"""),
+    ("fresh_tensor_no_device", "gain", """
+net = nn.Linear(3, 2).to(DEV)
+def gains(x):
+    out = torch.zeros(len(x))
+    for i in range(len(x)):
+        out[i] = x[i].sum()
+    return out
+def loss(batch):
+    gain = batch['gain']
+    return (net(batch['x']).sum(1) * gain).mean()
+---
+batch = {'x': torch.ones(4, 3, device=DEV)}
+batch['gain'] = gains(batch['x'])
+loss(batch)
+"""),
+    ("plain_tensor_attribute", "self.mix", """
+class Mixer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self._mix = nn.Linear(3, 3), torch.eye(3)
+    @property
+    def mix(self):
+        return self._mix
+    def forward(self, x):
+        return torch.mm(self.mix, self.fc(x))
+net = Mixer().to(DEV)
+---
+net(torch.ones(3, 3, device=DEV))
+"""),
+    ("index_device", "last", """
+lengths = torch.tensor([3, 1])
+def final(states, lengths):
+    last = (lengths - 1).view(-1, 1, 1).expand(-1, -1, states.shape[2])
+    return states.gather(1, last)
+---
+final(torch.ones(2, 3, 4, device=DEV), lengths)
+"""),
+    ("index_device", "cls.palette", """
+class Painter:
+    palette = torch.tensor([[0., 0., 0.], [1., 0., 0.]])
+    @classmethod
+    def paint(cls, ids):
+        return cls.palette[ids]
+---
+Painter.paint(torch.tensor([0, 1], device=DEV))
+"""),
+    ("rnn_state", "self.tail", """
+import contextlib
+class Stream(nn.Conv1d):
+    tail = None
+    def forward(self, x):
+        if self.tail is None:
+            return super().forward(x)
+        return super().forward(torch.cat((self.tail, x), dim=-1))
+@contextlib.contextmanager
+def streaming(layer):
+    layer.tail = torch.zeros(1, 2, 1)
+    try:
+        yield layer
+    finally:
+        layer.tail = None
+net = Stream(2, 2, 2).to(DEV)
+---
+with streaming(net) as live:
+    live(torch.ones(1, 2, 4, device=DEV))
+"""),
+    ("module_in_plain_container", "step.keywords['net']", """
+import functools
+def add(x, net):
+    return x + net(x)
+class Flow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+        self.steps = [functools.partial(add, net=nn.Linear(3, 3)) for _ in range(2)]
+    def forward(self, x):
+        for step in self.steps:
+            x = step(x * self.scale)
+        return x
+flow = Flow().to(DEV)
+---
+flow(torch.ones(2, 3, device=DEV))
+"""),
+    ("traced_constant", "graph", """
+import torch.fx
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+    def forward(self, x):
+        return self.fc(x.to(next(self.parameters()).device))
+---
+graph = torch.fx.symbolic_trace(Head()).to(DEV)
+---
+graph(torch.ones(2, 3, device=DEV))
+"""),
+    ("traced_constant", "service['net']", """
+import torch.fx
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.home = nn.Linear(3, 2), torch.device('cpu')
+    def forward(self, x):
+        return self.fc(x.to(self.home))
+---
+service = {'net': torch.fx.symbolic_trace(Head()).eval()}
+service['net'].to(DEV)
+---
+service['net'](torch.ones(2, 3).to(DEV))
+"""),
+    ("ddp_wrong_device", "x", """
+net = nn.Linear(3, 2).to(DEV2)
+---
+x = torch.ones(4, 3).cuda()
+net(x)
+"""),
+    ("ddp_wrong_device", "net", """
+net = nn.Linear(3, 2).to(torch.device('cuda'))
+---
+net(torch.ones(4, 3, device=DEV2))
+"""),
+    ("ddp_wrong_device", "net", """
+net = nn.DataParallel(nn.Linear(3, 2).to(DEV2))
+---
+net(torch.ones(4, 3, device=DEV2))
+"""),
 ]  # fmt: skip
 
 
@@ -694,6 +877,8 @@ def _names() -> list[str]:
 @pytest.mark.parametrize(("cause", "culprit", "cells"), MISTAKES, ids=_names())
 def test_cause(cause: str, culprit: str, cells: str, notebook: Notebook, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.chdir(tmp_path)
+    if cause == "ddp_wrong_device":
+        monkeypatch.setenv("LOCAL_RANK", "1")
     notebook.run(*re.split(r"^---\n", cells, flags=re.MULTILINE))
     finding = notebook.finding()
     named = finding.stray.expression if finding.stray is not None else ""
@@ -714,8 +899,22 @@ def test_a_move_thrown_away_is_the_line_to_show(notebook: Notebook) -> None:
     assert finding.told.source.segment(finding.told.node) == "x.to(DEV)"
 
 
-# Raised in other processes, on several ranks, or in traced code: virtual cards raise none of them in a shell.
-ELSEWHERE = {"ddp_wrong_device", "traced_constant", "dp_replica_state", "unknown"}
+# Raised in replicas: virtual cards raise none of them in a shell.
+ELSEWHERE = {"dp_replica_state", "unknown"}
+
+
+def test_two_cards_that_are_meant_are_no_constant_out_of_place(notebook: Notebook) -> None:
+    """A pipeline names both of its cards, or keeps parts of one model on either."""
+    notebook.run(
+        "first, second = nn.Linear(3, 3).to('cuda:0'), nn.Linear(3, 2).to('cuda:1')",
+        "second(first(torch.ones(2, 3, device='cuda:0')))",
+    )
+    assert notebook.finding().cause == "model_split_multi_gpu"
+
+
+def test_a_process_of_its_own_has_no_card_of_its_own(notebook: Notebook) -> None:
+    notebook.run("net = nn.Linear(3, 2).to(DEV2)", "x = torch.ones(4, 3).cuda()\nnet(x)")
+    assert notebook.finding().cause == "hardcoded_device"
 
 
 def test_every_class_has_two_notebooks() -> None:

@@ -81,6 +81,8 @@ def on_named_card(facts: Facts) -> str | None:
         return None
     if stray.kind != "module" and stray.via not in ("parameter", "buffer"):
         return None
+    if literals.sends_modules(facts.finding.target or "", facts.tracer):
+        return None
     named = literals.moves_module(stray.site, stray.value, facts.device, facts.tracer)
     return "hardcoded_device" if named else None
 
