@@ -135,7 +135,7 @@ class Finding:
             return self.helper
         registered = self.stray is not None and self.stray.kind in ("module", "parameter", "buffer")
         if self.cause == "model_not_moved" and registered and self.owner_chain:
-            whole = self.stray is not None and placement.is_module(self.stray.owner)
-            if whole or not self.chain:
+            handed = self.stray is not None and not placement.is_module(self.stray.owner)
+            if not (handed and any(step.how == "argument" for step in self.chain)):
                 return self.owner_chain[-1]  # `.to()` is said of the whole model, where that is made
         return self.chain[-1] if self.chain else None
