@@ -13,9 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+from ipydevice.checkpoint import ENDINGS, files_in
 from ipydevice.checkpoint.contents import Contents, Storage, Tensor
 from ipydevice.checkpoint.machine import Described, describe
 from ipydevice.checkpoint.tensors import MOST_TENSORS, tensors_of
+from ipydevice.language import say
 
 MOST_HEADER = 512 * 2**20  # bytes of a pickle or header: beyond, it is no honest one
 _MAGIC = 0x1950A86A20F9469CFC6C  # torch/serialization.py, MAGIC_NUMBER of files before PyTorch 1.6
@@ -37,7 +39,7 @@ def read(path: str | os.PathLike[str]) -> Contents:
     """
     where = Path(path).expanduser()
     if where.is_dir():
-        raise ValueError(f"{path} is a folder: give one of its files, such as model.safetensors.index.json")
+        raise ValueError(_of_folder(path, where))
     if where.name.endswith(".json"):
         return _index(where)
     with where.open("rb") as file:
@@ -54,6 +56,25 @@ def read(path: str | os.PathLike[str]) -> Contents:
     if tarfile.is_tarfile(where):
         raise ValueError(f"{path} is a tar file, as PyTorch wrote before 0.1.10: save it again with a newer one")
     raise ValueError(f"{path} is no checkpoint: neither of torch.save (zip or legacy) nor safetensors nor an index")
+
+
+def _of_folder(path: str | os.PathLike[str], where: Path) -> str:
+    """What to do with a folder: which checkpoint files are in it."""
+    names = files_in(where)
+    if names:
+        return say(
+            "{path} is a folder: give a file in it, such as {file} (there: {names})",
+            path=path,
+            file=os.path.join(path, names[0]),
+            names=_some(names),
+        )
+    if (where / ".metadata").is_file():  # torch.distributed.checkpoint.FileSystemWriter
+        return say(
+            "{path} is a folder of torch.distributed.checkpoint, which is not read here; "
+            "dcp_to_torch_save of torch.distributed.checkpoint.format_utils makes one file of it",
+            path=path,
+        )
+    return say("{path} is a folder, with no checkpoint file in it ({endings})", path=path, endings=", ".join(ENDINGS))
 
 
 def _zip(where: Path, file: IO[bytes]) -> Contents:

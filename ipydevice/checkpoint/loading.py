@@ -51,7 +51,7 @@ def outlook(contents: Contents) -> Outlook:
     torch = _torch()
     if torch is None:
         return Outlook((*dangers, ("load", "PyTorch is not installed here, so what torch.load would do is not known")))
-    name = repr(os.path.basename(contents.path))
+    name = repr(contents.path)
     if contents.format == "pickle":
         return Outlook((*dangers, ("load", f"`torch.load({name})` refuses it: torch.save has not written it")))
     if contents.format == "torchscript":
@@ -142,7 +142,7 @@ def is_powerful(name: str) -> bool:
 
 
 def _of_safetensors(contents: Contents) -> Outlook:
-    name = repr(os.path.basename(contents.path))
+    name = repr(contents.path)
     if contents.format == "index":
         return Outlook((("load", "each shard loads to cpu unless told otherwise: the format keeps no devices"),))
     code = f"safetensors.torch.load_file({name})"

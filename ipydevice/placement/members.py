@@ -188,7 +188,26 @@ _CONTAINERS: tuple[tuple[type, Callable[[Any], Iterator[Holding]]], ...] = (
 def is_container(o: object) -> bool:
     """Whether `o` is a built-in container or of a class derived from one."""
     cls = type(o)
+    if cls is list or cls is dict or cls is tuple:  # as most are
+        return True
     return any(_subclass(base, cls) for base in CONTAINERS)
+
+
+def size_of(o: Any) -> int:
+    """The number of items of a container, or of an optimizer's states, whatever its class says; 0 for all else."""
+    cls = type(o)
+    if cls is list or cls is dict or cls is tuple:  # as most are
+        return len(o)
+    for base in CONTAINERS:
+        if _subclass(base, cls):
+            if base is not collections.UserDict:
+                return base.__len__(o)  # type: ignore[attr-defined, no-any-return]
+            o = attributes(o).get("data")
+            return dict.__len__(o) if _subclass(dict, type(o)) else 0
+    if cls is MappingProxyType:
+        return max(map(size_of, gc.get_referents(o)), default=0)
+    state: Any = attributes(o).get("state") if is_optimizer(o) else None
+    return dict.__len__(state) if _subclass(dict, type(state)) else 0
 
 
 def field_names(cls: type) -> tuple[str, ...]:

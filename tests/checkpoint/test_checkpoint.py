@@ -156,8 +156,10 @@ def test_saved_from_cards(tmp_path: Path) -> None:
     assert "torch.cuda.is_available() is False" in labels(found)["load"]
     assert verdict(file) == "fails here"
     (fix,) = found.fixes
-    assert fix.setup == "checkpoint = torch.load('cards.pt', map_location='cpu')"
-    assert torch.load(file, map_location="cpu")["w"].device.type == "cpu"
+    assert fix.setup == f"checkpoint = torch.load({str(file)!r}, map_location='cpu')"
+    space: dict[str, Any] = {"torch": torch}
+    exec(fix.setup, space)
+    assert space["checkpoint"]["w"].device.type == "cpu"
 
 
 HOSTILE = {

@@ -144,6 +144,7 @@ KINDS: dict[str, tuple[Callable[[], Any], tuple[str, str, int | None, str]]] = {
     ),
     "generator": (torch.Generator, ("generator", "cpu", 0, "")),
     "stream": (lambda: torch.Stream(device="cpu"), ("stream", "cpu", 0, "")),
+    "event": (lambda: torch.Event("cpu"), ("event", "cpu", 0, "")),
     "storage": (lambda: torch.ones(3).untyped_storage(), ("storage", "cpu", 12, "")),
     "typed storage": (lambda: torch.ones(3).storage(), ("storage", "cpu", 12, "")),
     "packed": (lambda: nn.utils.rnn.pack_sequence([torch.ones(2, 1)]), ("packed sequence", "cpu", 24, "")),
@@ -179,13 +180,17 @@ def test_what_a_card_has_beside_tensors() -> None:
         scaler.scale(torch.ones(1).cuda())
         space = {
             "stream": torch.cuda.Stream(device=1), "generator": torch.Generator("cuda:1"), "scaler": scaler,
-            "tensor": tensor, "storage": tensor.untyped_storage(),
+            "tensor": tensor, "storage": tensor.untyped_storage(), "event": torch.cuda.Event(),
+            "recorded": torch.cuda.Stream(1).record_event(), "recorded here": torch.cuda.Event(enable_timing=True),
         }  # fmt: skip
+        space["recorded here"].record()
         found = list_namespace(space)
     assert [(one.name, one.kind, one.device) for one in found.rows] == [
         ("stream", "stream", "cuda:1"), ("generator", "generator", "cuda:1"), ("scaler", "scaler", "cuda:0"),
-        ("tensor", "tensor", "cuda:1"), ("storage", "storage", "cuda:1"),
+        ("tensor", "tensor", "cuda:1"), ("storage", "storage", "cuda:1"), ("event", "event", ""),
+        ("recorded", "event", "cuda:1"), ("recorded here", "event", "cuda:0"),
     ]  # fmt: skip
+    assert [one.note for one in found.rows if one.kind == "event"] == ["not recorded yet", "", ""]
     assert found.bytes_by_device == {"cuda:0": 8, "cuda:1": 12}  # the tensor and its storage are one memory
 
 
