@@ -45,12 +45,14 @@ def _outputs(shell: Any) -> Iterator[Kept]:
 
 
 def _locals(shell: Any) -> Iterator[Kept]:
+    from ipydevice.placement.opaque import locals_of  # loading the extension costs a kernel's user time
+
     frames = [frame for error in _errors(shell) for frame in _frames(error.__traceback__)]
     frames += _frames(getattr(shell.InteractiveTB, "tb", None))  # not there before the first error
     for frame in islice({id(frame): frame for frame in frames}.values(), MOST_FRAMES):
         if frame.f_locals is frame.f_globals:  # a cell's own frame: its locals are the user's names
             continue
-        for name, value in list(frame.f_locals.items()):
+        for name, value in locals_of(frame):
             yield "error", say("{name} in {function}()", name=name, function=frame.f_code.co_name), value
 
 

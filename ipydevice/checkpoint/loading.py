@@ -150,11 +150,11 @@ def _of_safetensors(contents: Contents) -> Outlook:
 
 
 def _where(contents: Contents) -> str:
-    counts = Counter(tensor.device for tensor in contents.tensors)
+    counts = contents.devices
     if not counts:
         return "works here; there is no tensor in it"
     places = ", ".join(f"{count:,} on {device}" for device, count in counts.most_common(_MOST_NAMED))
-    return f"works here and puts {places}"
+    return f"works here and puts {'at least ' if contents.cut else ''}{places}"
 
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:

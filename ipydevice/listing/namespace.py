@@ -174,7 +174,10 @@ def refine(
     rows = [row for row in inventory.rows if wanted.takes(row)]
     if sort is not None:
         rows.sort(key=_KEYS[sort])
-    return replace(inventory, rows=tuple(rows))
+    totals = {where: size for where, size in inventory.bytes_by_device.items() if not device or _is_on(where, device)}
+    nothing = "" if rows else wanted.none(len(inventory.rows))
+    notes = (*inventory.notes, (Sentence("note"), nothing)) if nothing else inventory.notes
+    return replace(inventory, rows=tuple(rows), bytes_by_device=totals, notes=notes)
 
 
 def _check(kind: str | None, sort: str | None) -> None:

@@ -148,7 +148,7 @@ def _holds_nothing(value: Any, depth: int = 2) -> bool:
         return id(cls) in LEAVES
     if len(value) > _SMALL:
         return False
-    for one in list(value.values() if cls is dict else value):  # a generator takes twice as long
+    for one in [*value, *value.values()] if cls is dict else list(value):  # a generator takes twice as long
         if id(type(one)) not in LEAVES and (depth == 0 or not _holds_nothing(one, depth - 1)):
             return False
     return True

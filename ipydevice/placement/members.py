@@ -21,6 +21,7 @@ from ipydevice.placement.kinds import (
     is_tensor,
     made_by_statement,
 )
+from ipydevice.placement.opaque import OF_C, of_exception
 from ipydevice.placement.tensors import grad_of
 
 Via = Literal["parameter", "buffer", "module", "attribute", "item", "state", "closure"]
@@ -120,6 +121,13 @@ def holdings(o: object, parts: ClassParts) -> Iterator[Holding]:
     elif _subclass(type, cls):
         for name, value in class_values(class_dicts(o)[:1]):  # type: ignore[arg-type]
             yield Holding(dotted, name, value, "attribute")
+    elif _subclass(BaseException, cls):
+        for name, value in of_exception(o):
+            yield Holding(str, name, value, "attribute")
+        yield from _of_object(o, parts)
+    elif id(cls) in OF_C:
+        for value in gc.get_referents(o)[:MOST_ITEMS]:
+            yield Holding(str, "{...}", value, "item")
     elif not _subclass(ModuleType, cls):
         for base, read in _CONTAINERS:
             if _subclass(base, cls):
@@ -143,6 +151,8 @@ def taken(read: Callable[[Any], Iterable[Any]], o: Any) -> list[Any]:
 def _of_dict(o: Any) -> Iterator[Holding]:
     for key, value in taken(dict.items, o):
         yield Holding(bracketed, key, value, "item")
+        if type(key) is not str and type(key) is not int:
+            yield Holding(str, "{...}", key, "item")
 
 
 def _of_user_dict(o: Any) -> Iterator[Holding]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
+from functools import lru_cache, partial
+from itertools import chain, islice
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any, Literal, NamedTuple
 
@@ -52,7 +52,7 @@ LEAVES = frozenset(
 # Packages whose objects are large webs without tensors; a shell or a figure would cost 200,000 looks for nothing.
 NO_TENSORS = frozenset({
     "IPython", "ipykernel", "traitlets", "jupyter_client", "ipywidgets", "matplotlib", "pandas", "plotly", "altair",
-    "logging", "threading", "asyncio", "concurrent", "zmq", "tornado", "tqdm", "pathlib", "datetime", "re", "random",
+    "logging", "threading", "asyncio", "zmq", "tornado", "tqdm", "pathlib", "datetime", "re", "random",
 })  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def _items(o: Any) -> Iterable[Any] | None:
     """What a built-in container holds, for a loop in C; None for everything else."""
     kind = type(o)
     if kind is dict:
-        return dict.values(o)
+        return chain(dict.keys(o), dict.values(o))
     if kind is list or kind is tuple or kind is set or kind is frozenset or kind is deque:
         return o  # type: ignore[no-any-return]
     return None
@@ -185,7 +185,7 @@ def _is_plain(o: Any, most: int) -> bool:
     """Whether the first `most` items of a built-in container are numbers and texts only; for other things False."""
     items = _items(o)
     try:
-        return items is not None and LEAVES.issuperset(map(id, map(type, islice(items, most))))
+        return items is not None and LEAVES.issuperset(map(id, map(type, islice(items, 2 * most))))
     except RuntimeError:  # changed size during iteration, possible in free-threaded builds
         return False
 
@@ -195,7 +195,7 @@ def _plain_items(o: Any, most: int = _RECORD, levels: int = 3) -> int:
     as in a record of JSON; -1 where something else is in it, or more than `most`.
     """
     items = _items(o)
-    count = most if items is None else len(o)
+    count = most if items is None else len(o)  # keys and values of a dictionary count as one
     if items is None or count > most:
         return -1
     try:
@@ -255,7 +255,11 @@ def kind_of(o: object, bounds: Bounds | None = None) -> str | None:
     if is_container(o):
         return "container"
     cls = type(o)
-    return "function" if cls is FunctionType or cls is MethodType or cls is partial else "object"
+    called = cls is FunctionType or cls is MethodType or cls is partial or cls is _CACHED
+    return "function" if called else "object"
+
+
+_CACHED = type(lru_cache(int))
 
 
 def _holds_tensor(o: object, bounds: Bounds) -> bool:
