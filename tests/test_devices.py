@@ -87,6 +87,15 @@ class TestMemory:
         assert loaded.run("assert torch.cuda.memory_allocated(1) == 0").error is None
         assert "cuda:1" not in memory(loaded)
 
+    def test_what_frees_is_told_however_much_is_odd(self, loaded: Shell) -> None:
+        for i in range(12):
+            loaded.run(f"p{i} = torch.nn.Parameter(torch.ones(3)); p{i}.sum().backward(); p{i}.data = p{i}.data.cuda()")
+            loaded.run(f"half{i} = torch.nn.Sequential(torch.nn.Linear(2, 2).cuda(), torch.nn.Linear(2, 2))")
+        loaded.run("torch.zeros(2**21, device='cuda:1')")
+        fixes = loaded_fixes(loaded)
+        assert len(fixes) == 9
+        assert fixes[-1]["title"] == "Free 8 MiB on cuda:1 that Out[] and _ hold"
+
     def test_what_no_name_reaches(self, loaded: Shell) -> None:
         loaded.run("x = torch.zeros(1, device='cuda:1')")
         before = _by_no_name(loaded.run("%devices").text)  # tests before this one may have left something
