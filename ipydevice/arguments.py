@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from typing import Any
 
@@ -11,6 +12,7 @@ from IPython.core.magic_arguments import parse_argstring
 from ipydevice.language import say
 
 HELP = ("-h", "--help")
+_COMMENT = re.compile(r"(?:^|\s)#.*")
 
 
 def parsed(magic: Any, line: str, name: str) -> Namespace | None:
@@ -24,6 +26,7 @@ def parsed(magic: Any, line: str, name: str) -> Namespace | None:
     Raises:
         UsageError: what was wrong, with the magic's usage.
     """
+    line = _COMMENT.sub("", line)
     if any(word in HELP for word in line.split()):
         print(magic.__doc__.removeprefix("::").strip().replace(f"%{name.lstrip('%')}", name, 1))
         return None

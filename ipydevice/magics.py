@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from argparse import Namespace
+from collections.abc import Iterable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,7 @@ class DeviceMagics(Magics):
             return
         from ipydevice import checkpoint
 
-        asked.names = [name[1:-1] if _QUOTED.fullmatch(name) else name for name in asked.names]
+        asked.names = [name[1:-1] if _QUOTED.fullmatch(name) else name for name in _without_commas(asked.names)]
         files = {name: checkpoint.files_named(name) for name in asked.names if not self._is_a_name(name)}
         try:
             for file in itertools.chain(*files.values()):
@@ -364,6 +365,11 @@ def _complete(shell: Any, event: Any) -> list[str]:
     from ipydevice import completion
 
     return completion.candidates(shell.user_ns, event.line, event.symbol)
+
+
+def _without_commas(names: Iterable[str]) -> list[str]:
+    """Names as a person lists them in Python: ``model, opt``."""
+    return [name for name in (name.strip(",") for name in names) if name]
 
 
 def _of_file(file: str, asked: Namespace) -> Inventory:

@@ -178,6 +178,28 @@ class TestOptions:
         assert "UsageError" in run.text
         assert said in run.text
 
+    @pytest.mark.parametrize(
+        ("line", "names"),
+        [
+            ("model, opt", ["model", "opt"]),
+            ("model,", ["model"]),
+            ("net.0.weight", ["net.0.weight"]),
+            ("net.1[0].bias", ["net.1[0].bias"]),
+            ("'model' \"host\"", ["model", "host"]),
+            ("model  # of the first run", ["model"]),
+            ("  # everything", ["big", "model", "host", "opt", "net"]),
+        ],
+    )
+    def test_names_as_people_write_them(self, loaded: Shell, line: str, names: list[str]) -> None:
+        loaded.run("net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.Linear(2, 2)))")
+        line, _, comment = line.partition("#")
+        found = json.loads(loaded.run(f"%devices --json {line}{comment and '#' + comment}").text)
+        assert [row["name"] for row in found["rows"]] == names
+
+    def test_a_device_given_as_a_name(self, loaded: Shell) -> None:
+        assert "did you mean %devices --device cuda?" in loaded.run("%devices cuda").text
+        assert "did you mean %devices --device cpu?" in loaded.run("%devices cpu").text
+
     def test_a_folder(self, loaded: Shell, tmp_path: Path) -> None:
         for name in ("empty", "runs", "shards"):
             (tmp_path / name).mkdir()

@@ -301,6 +301,7 @@ def value_at(own: Mapping[str, Any], path: str) -> Any:
     if root is None or root.group() not in own:
         return None
     value, rest = own[root.group()], path[root.end() :].replace('"', "'")
+    rest = re.sub(r"\.(\d+)(?![^.\[])", r"[\1]", rest)  # as keys of a state_dict have it
     while rest:
         steps = [member for member in placement.members(value) if rest.startswith(member.path)]
         if not steps:
@@ -326,6 +327,8 @@ def _not_there(name: str, own: Mapping[str, Any], everything: Sequence[Survey], 
     there = [found.name for found in everything]
     near = difflib.get_close_matches(name, there, n=1)
     told = say("no name {name} with a device in this workspace", name=repr(name))
+    if any(_is_on(where, name) for found in everything for where in found.devices):
+        return say("{error}; did you mean {near}?", error=told, near=f"%devices --device {name}")
     if near:
         return say("{error}; did you mean {near}?", error=told, near=near[0])
     if not there:
