@@ -35,7 +35,7 @@ _TORCH_CLASSES = {
     "generator": "_C.Generator",
     "stream": "_C.Stream",
     "cuda stream": "cuda.streams.Stream",
-    "event": "Event",
+    "event": "_C.Event",
     "cuda event": "cuda.streams.Event",
     "mps event": "mps.event.Event",
     "script parameters": "_C.ParameterDict",
@@ -160,7 +160,7 @@ def is_event(o: object) -> bool:
     if is_a(o, "event") or is_a(o, "cuda event") or is_a(o, "mps event"):
         return True
     virtual = sys.modules.get("ipydevice.virtual.cuda_api")
-    return virtual is not None and type(o) is virtual.Event
+    return virtual is not None and _subclass(virtual.Event, type(o))
 
 
 def is_array(o: object) -> bool:

@@ -251,6 +251,11 @@ def test_what_a_card_has_beside_tensors() -> None:
         ("tensor", "tensor", "cuda:1"), ("storage", "storage", "cuda:1"), ("event", "event", ""),
         ("recorded", "event", "cuda:1"), ("recorded here", "event", "cuda:0"),
     ]  # fmt: skip
+    with virtual_gpus(2):  # and torch's own, of the same names, afterwards
+        told = list_namespace({"stream": torch.Stream("cuda:1"), "event": torch.Event("cuda:1")}).rows
+    assert [(one.kind, one.device) for one in told] == [("stream", "cuda:1"), ("event", "cuda:1")]
+    told = list_namespace({"stream": torch.Stream("cpu"), "event": torch.Event("cpu")}).rows
+    assert [(one.kind, one.device) for one in told] == [("stream", "cpu"), ("event", "cpu")]
     assert [one.note for one in found.rows if one.kind == "event"] == ["not recorded yet", "", ""]
     assert found.bytes_by_device == {"cuda:0": 8, "cuda:1": 12}  # the tensor and its storage are one memory
 
