@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from typing import Any
 
@@ -10,9 +11,12 @@ from IPython.core.magic_arguments import parse_argstring
 
 from ipydevice.language import say
 
+HELP = ("-h", "--help")
+_COMMENT = re.compile(r"(?:^|\s)#.*")
 
-def parsed(magic: Any, line: str, name: str) -> Namespace:
-    """The arguments of a magic's line.
+
+def parsed(magic: Any, line: str, name: str) -> Namespace | None:
+    """The arguments of a magic's line; None where it asks for help, which is printed.
 
     Args:
         magic: a method decorated with ``magic_arguments``.
@@ -22,6 +26,10 @@ def parsed(magic: Any, line: str, name: str) -> Namespace:
     Raises:
         UsageError: what was wrong, with the magic's usage.
     """
+    line = _COMMENT.sub("", line)
+    if any(word in HELP for word in line.split()):
+        print(magic.__doc__.removeprefix("::").strip().replace(f"%{name.lstrip('%')}", name, 1))
+        return None
     try:
         found: Namespace = parse_argstring(magic, line)
     except UsageError as error:

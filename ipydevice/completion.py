@@ -8,7 +8,9 @@ from typing import Any
 from ipydevice import listing, placement
 from ipydevice.checkpoint import is_name_of_one
 
-OPTIONS = ("--device", "--json", "--kind", "--odd", "--plain", "--ranks", "--sort", "--verbose", "--virtual", "-v")
+OPTIONS = (
+    "--device", "--help", "--json", "--kind", "--odd", "--plain", "--ranks", "--sort", "--verbose", "--virtual", "-v",
+)  # fmt: skip
 MOST_NAMES = 1_000  # looked at, since somebody waits at the key
 MOST_DEVICES = 16
 

@@ -126,6 +126,7 @@ class Row:
     requires_grad: bool = False
     remedy: str = ""  # code that mends what is odd, for a new cell
     layers: tuple[Layers, ...] = ()  # of a module on several devices
+    at_least: bool = False  # more is inside than was looked at: `bytes` and the numbers in `note` are lower bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,7 @@ class DeviceMemory:
     used: int | None = None  # on the card, by all processes
     total: int | None = None
     holders: tuple[tuple[str, int], ...] = ()  # the largest in `output` and `error`: "Out[3]", "x in train()"
+    at_least: tuple[str, ...] = ()  # which of `named`, `output` and `error` are lower bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,7 @@ class Inventory:
     notes: tuple[tuple[str, str], ...] = ()  # labelled sentences above the rows
     fixes: tuple[Fix, ...] = ()  # of what is odd, and of memory that can be freed
     memory: tuple[DeviceMemory, ...] = ()
+    at_least: bool = False  # there is more than was looked at: `bytes_by_device` and `left` are lower bounds
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, with stable keys."""

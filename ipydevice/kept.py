@@ -8,12 +8,13 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Iterator
+from itertools import islice
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
 from ipydevice.language import say
 
-MOST_FRAMES = 200  # a RecursionError has thousands
+MOST_FRAMES = 4_000  # of an endless recursion; beyond `listing.memory.MOST_KEPT`, so that who is told so few knows
 _UNDERSCORES = ("_", "__", "___")
 
 Kept = tuple[Literal["output", "error"], str, Any]  # as `ipydevice.listing.Kept` has them
@@ -44,12 +45,14 @@ def _outputs(shell: Any) -> Iterator[Kept]:
 
 
 def _locals(shell: Any) -> Iterator[Kept]:
+    from ipydevice.placement.opaque import locals_of  # loading the extension costs a kernel's user time
+
     frames = [frame for error in _errors(shell) for frame in _frames(error.__traceback__)]
     frames += _frames(getattr(shell.InteractiveTB, "tb", None))  # not there before the first error
-    for frame in frames[:MOST_FRAMES]:
+    for frame in islice({id(frame): frame for frame in frames}.values(), MOST_FRAMES):
         if frame.f_locals is frame.f_globals:  # a cell's own frame: its locals are the user's names
             continue
-        for name, value in list(frame.f_locals.items()):
+        for name, value in locals_of(frame):
             yield "error", say("{name} in {function}()", name=name, function=frame.f_code.co_name), value
 
 

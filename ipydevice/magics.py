@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import fnmatch
+import itertools
 import json
+import os
 import re
+import sys
 from argparse import Namespace
+from collections.abc import Iterable
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
     from ipydevice.report import CheckReport
 
 _MOST_NAMED = 4  # fixes, or virtual GPUs, by name in one line
+_QUOTED = re.compile(r"""(["']).+\1""")  # as the name of a file with a space in it is written
 _MOST_CARDS = 128  # the index of a torch.device is a signed byte
 _SORTS = ("bytes", "name", "device")  # listing.SORTS; not imported, so that loading costs nothing
 
@@ -61,6 +68,8 @@ class DeviceMagics(Magics):
         A checkpoint file is listed without being loaded. `ipydevice.inventory()` gives the same as an object.
         """
         asked = parsed(self.devices, line, "%devices")
+        if asked is None:
+            return
         if asked.plain and asked.json:
             raise UsageError(say("%devices prints either --plain text or --json, not both"))
         if asked.virtual is not None:
@@ -73,13 +82,14 @@ class DeviceMagics(Magics):
             return
         from ipydevice import checkpoint
 
-        files = [name for name in asked.names if checkpoint.is_name_of_one(name)]
+        asked.names = [name[1:-1] if _QUOTED.fullmatch(name) else name for name in _without_commas(asked.names)]
+        files = {name: checkpoint.files_named(name) for name in asked.names if not self._is_a_name(name)}
         try:
-            for file in files:
+            for file in itertools.chain(*files.values()):
                 self._tell(_of_file(file, asked), asked)
-            asked.names = [name for name in asked.names if name not in files]
+            asked.names = [name for name in asked.names if not files.get(name)]
             for name in asked.names:
-                if self._means_a_file(name):
+                if name in files and checkpoint.means_a_file(name):
                     raise UsageError(say("there is no file {name}", name=repr(name)))
             if asked.names or not files:
                 _need_torch()
@@ -109,13 +119,13 @@ class DeviceMagics(Magics):
 
             display(report)
 
-    def _means_a_file(self, name: str) -> bool:
-        """Whether it can be no name of the workspace, nor lead to something inside one."""
-        from ipydevice import checkpoint
-
+    def _is_a_name(self, name: str) -> bool:
+        """Whether it is a name of the workspace, a pattern of some, or leads to something inside one."""
+        known = self.shell.user_ns
         root = re.match(r"\w*", name)
-        is_name = root is not None and root.group() in self.shell.user_ns
-        return not is_name and (name.endswith(checkpoint.ENDINGS) or name.startswith(("/", "~", "./", "../")))
+        if root is not None and root.group() in known:
+            return name in known or not os.path.isfile(name)  # there may be a model and a file model.pt
+        return any(fnmatch.fnmatchcase(one, name) for one in list(known) if type(one) is str)
 
     def _of_workspace(self, asked: Namespace) -> Inventory:
         from ipydevice import session
@@ -164,6 +174,8 @@ class DeviceMagics(Magics):
         `%devicefix 1` prints the fix and puts it into the next cell; `--apply` is for fixes that edit `.py` files.
         """
         asked = parsed(self.devicefix, line, "%devicefix")
+        if asked is None:
+            return
         if asked.forget:
             if asked.number is not None or asked.apply or asked.report:
                 raise UsageError(say("%devicefix --forget stands alone: first take the fix, then forget the error"))
@@ -300,7 +312,7 @@ class DeviceMagics(Magics):
         return names[0] if len(names) == 1 else say("what virtual_gpus() gave")
 
     def close(self) -> None:
-        """Switch off the virtual GPUs that these magics have switched on."""
+        """Switch off the virtual GPUs that these magics have switched on, if they have."""
         if self.virtual is not None:
             self.virtual.disable()
             self.virtual = None
@@ -308,8 +320,10 @@ class DeviceMagics(Magics):
 
 def register(shell: Any) -> None:
     """Give a shell our magics, once."""
-    if DeviceMagics.__name__ not in shell.magics_manager.registry:
+    registry = shell.magics_manager.registry
+    if DeviceMagics.__name__ not in registry:
         shell.register_magics(DeviceMagics)
+        registry[DeviceMagics.__name__].virtual = shell.__dict__.pop(_VIRTUAL, None)
         shell.set_hook("complete_command", _complete, str_key=_DEVICES)
 
 
@@ -319,7 +333,12 @@ def unregister(shell: Any) -> None:
     ours = manager.registry.pop(DeviceMagics.__name__, None)
     if ours is None:
         return
-    ours.close()
+    if ours.virtual is not None:
+        if _is_reloading():
+            setattr(shell, _VIRTUAL, ours.virtual)
+        else:
+            ours.close()
+            print(say("Virtual GPUs are off, as %devices had switched them on: tensors on them are CPU tensors now."))
     for name, function in list(manager.magics["line"].items()):
         if getattr(function, "__self__", None) is ours:
             del manager.magics["line"][name]
@@ -329,12 +348,28 @@ def unregister(shell: Any) -> None:
 
 
 _DEVICES = "%devices"
+_VIRTUAL = "_ipydevice_virtual"  # on the shell, while the extension is loaded anew: the virtual GPUs that stay on
+
+
+def _is_reloading() -> bool:
+    """Whether this is ``%reload_ext``, which unloads and loads (IPython/core/extensions.py)."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "reload_extension":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _complete(shell: Any, event: Any) -> list[str]:
     from ipydevice import completion
 
     return completion.candidates(shell.user_ns, event.line, event.symbol)
+
+
+def _without_commas(names: Iterable[str]) -> list[str]:
+    """Names as a person lists them in Python: ``model, opt``."""
+    return [name for name in (name.strip(",") for name in names) if name]
 
 
 def _of_file(file: str, asked: Namespace) -> Inventory:

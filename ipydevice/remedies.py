@@ -23,6 +23,7 @@ from ipydevice.diagnosis import Fix, Inventory
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import Effects
 from ipydevice.language import say
+from ipydevice.listing.memory import ways_to_free
 from ipydevice.listing.oddity import Clue, Oddity
 from ipydevice.messages import Mismatch
 
@@ -46,7 +47,10 @@ def with_edits(
                 raise
             continue
         found[at:at] = [edit for edit in edits if edit not in found]
-    return replace(inventory, fixes=tuple(found[:MOST_FIXES]))
+    # However much is odd, who holds memory is told with what frees it.
+    freeing = list(ways_to_free(inventory.memory))
+    mending = [fix for fix in found if fix not in freeing]
+    return replace(inventory, fixes=(*mending[: MOST_FIXES - len(freeing)], *freeing))
 
 
 def _edits(clue: Clue, history: CellHistory, namespace: Mapping[str, Any]) -> Iterator[Fix]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import gc
 import json
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from shells import Shell
+
+from ipydevice import show
+from ipydevice.show import as_widget
 
 SETUP = """
 import torch, ipydevice
@@ -82,6 +86,15 @@ class TestMemory:
         loaded.run(fix["setup"])
         assert loaded.run("assert torch.cuda.memory_allocated(1) == 0").error is None
         assert "cuda:1" not in memory(loaded)
+
+    def test_what_frees_is_told_however_much_is_odd(self, loaded: Shell) -> None:
+        for i in range(12):
+            loaded.run(f"p{i} = torch.nn.Parameter(torch.ones(3)); p{i}.sum().backward(); p{i}.data = p{i}.data.cuda()")
+            loaded.run(f"half{i} = torch.nn.Sequential(torch.nn.Linear(2, 2).cuda(), torch.nn.Linear(2, 2))")
+        loaded.run("torch.zeros(2**21, device='cuda:1')")
+        fixes = loaded_fixes(loaded)
+        assert len(fixes) == 9
+        assert fixes[-1]["title"] == "Free 8 MiB on cuda:1 that Out[] and _ hold"
 
     def test_what_no_name_reaches(self, loaded: Shell) -> None:
         loaded.run("x = torch.zeros(1, device='cuda:1')")
@@ -165,6 +178,54 @@ class TestOptions:
         assert "UsageError" in run.text
         assert said in run.text
 
+    @pytest.mark.parametrize(
+        ("line", "names"),
+        [
+            ("model, opt", ["model", "opt"]),
+            ("model,", ["model"]),
+            ("net.0.weight", ["net.0.weight"]),
+            ("net.1[0].bias", ["net.1[0].bias"]),
+            ("'model' \"host\"", ["model", "host"]),
+            ("model  # of the first run", ["model"]),
+            ("  # everything", ["big", "model", "host", "opt", "net"]),
+        ],
+    )
+    def test_names_as_people_write_them(self, loaded: Shell, line: str, names: list[str]) -> None:
+        loaded.run("net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.Linear(2, 2)))")
+        line, _, comment = line.partition("#")
+        found = json.loads(loaded.run(f"%devices --json {line}{comment and '#' + comment}").text)
+        assert [row["name"] for row in found["rows"]] == names
+
+    def test_a_device_given_as_a_name(self, loaded: Shell) -> None:
+        assert "did you mean %devices --device cuda?" in loaded.run("%devices cuda").text
+        assert "did you mean %devices --device cpu?" in loaded.run("%devices cpu").text
+
+    def test_a_folder(self, loaded: Shell, tmp_path: Path) -> None:
+        for name in ("empty", "runs", "shards"):
+            (tmp_path / name).mkdir()
+        said = loaded.run(f"%devices {tmp_path / 'empty'}").text
+        assert f"{tmp_path / 'empty'} is a folder, with no checkpoint file in it (.pt, " in said
+        assert "no name 'empty' with a device" in loaded.run("%devices empty").text
+        loaded.run("torch.save({'x': host}, 'runs/last one.pt'); torch.save({'y': host}, 'runs/best.pt')")
+        for line in ("runs", "runs/", "./runs"):
+            said = loaded.run(f"%devices {line}").text
+            assert "runs is a folder: give a file in it, such as" in said.replace("runs/ is", "runs is")
+            assert "(there: best.pt, last one.pt)" in said
+        (tmp_path / "shards" / ".metadata").touch()
+        assert "dcp_to_torch_save" in loaded.run("%devices ./shards").text
+        loaded.run("runs = host")
+        assert loaded.run("%devices runs").text.startswith("1 name")
+
+    def test_files_as_people_write_them(self, loaded: Shell, tmp_path: Path) -> None:
+        loaded.run("import os; os.mkdir('runs')")
+        loaded.run("torch.save({'x': host}, 'runs/last one.pt'); torch.save({'y': host}, 'runs/best.pt')")
+        assert "last one.pt (torch.save): 1 tensor" in loaded.run('%devices "runs/last one.pt"').text
+        both = loaded.run("%devices runs/*.pt").text
+        assert "best.pt (torch.save)" in both
+        assert "last one.pt (torch.save)" in both
+        loaded.run("torch.save({'z': host}, 'runs/weights')")
+        assert "weights (torch.save): 1 tensor" in loaded.run("%devices runs/weights").text
+
     def test_each_example_of_the_help_runs(self, loaded: Shell) -> None:
         loaded.run("torch.save({'x': host}, 'model.pt')\ngpus.disable()\ndel gpus, big")
         help_text = loaded.ip.find_line_magic("devices").__doc__
@@ -175,11 +236,115 @@ class TestOptions:
         loaded.run("%devices --virtual off\ngpus = ipydevice.virtual_gpus(1).enable()")
 
 
-def test_more_than_is_looked_at(loaded: Shell) -> None:
-    loaded.run("many = [torch.empty(0)] * 3 + [torch.empty(0) for _ in range(100_000)]; few = many[:5]")
-    text = loaded.run("%devices many few").text
-    assert "at least 99,998 tensors: 100,000 items of a container are looked at" in text
-    assert text.count("at least") == 1
+class TestMoreThanIsLookedAt:
+    """Where a bound has cut the look into a thing, each figure of it says "at least", in every view."""
+
+    CUT: ClassVar = {
+        "many": (
+            "[a] + [object() for _ in range(100_001)]",
+            "at least 1 tensor: 100,000 items of a container are looked at",
+        ),
+        "pairs": (
+            "{i: [a, object()] for i in range(99_000)}",
+            "at least 1 tensor: 200,000 of the things in it are looked at",
+        ),
+        "deep": ("[a, nested(70)]", "at least 1 tensor: it is looked at 64 levels deep"),
+        "numbers": (
+            "[a, list(range(1_000_001))]",
+            "at least 1 tensor: 1,000,000 items of a container of numbers are looked at",
+        ),
+        "net": (
+            "with_cache(torch.nn.Linear(2, 2), [object() for _ in range(100_001)])",
+            "at least 2 tensors: 100,000 items of a container are looked at",
+        ),
+        "opt": (
+            "with_cache(torch.optim.SGD([a.requires_grad_()]), nested(70))",
+            "at least 1 tensor: it is looked at 64 levels deep",
+        ),
+    }
+    SETUP = """
+a = torch.ones(1)
+def nested(levels):
+    inner = torch.ones(1)
+    for _ in range(levels):
+        inner = [inner]
+    return inner
+def with_cache(thing, cache):
+    thing.cache = cache
+    return thing
+"""
+
+    @pytest.mark.parametrize("name", CUT)
+    def test_in_every_view(self, loaded: Shell, name: str) -> None:
+        code, said = self.CUT[name]
+        loaded.run(f"{self.SETUP}\n{name} = {code}\nview = ipydevice.inventory({{{name!r}: {name}}})")
+        assert said in loaded.run(f"%devices {name}").text
+        view = loaded.names["view"]
+        held = re.findall(r"at least \d+ B", str(view))
+        assert len(held) == 2  # the bar and the row
+        assert len(set(held)) == 1
+        assert view._repr_html_().count(held[0]) == 2
+        assert said in view._repr_html_()
+        found = json.loads(json.dumps(view.to_dict()))
+        assert found["at_least"] is True
+        assert [row["at_least"] for row in found["rows"]] == [True]
+        assert json.loads(zlib.decompress(as_widget.rows(show.tree_of(view))))[0][0][-1] == 1
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "list(torch.empty(99_000).unbind())", "[a, list(range(1_000_000))]", "[nested(60), [1] * 99_999]",
+            "[a] + [{'text': 'x', 'ids': [i], 'more': {'a': (1, 2)}} for i in range(90_000)]",
+        ],
+    )  # fmt: skip
+    def test_what_is_all_seen_is_told_as_it_is(self, loaded: Shell, code: str) -> None:
+        loaded.run(f"{self.SETUP}\nthing = {code}")
+        text = loaded.run("%devices thing").text
+        assert "1 name with a device" in text
+        assert "at least" not in text
+        assert '"at_least": true' not in loaded.run("%devices thing --json").text
+
+    def test_memory(self, loaded: Shell) -> None:
+        loaded.run(f"{self.SETUP}\ndeep = {self.CUT['deep'][0]}\nmore = torch.zeros(2**20).cuda()")
+        text = " ".join(loaded.run("%devices").text.split())
+        assert "cuda:0: at least 8.0 MiB named by you;" in text
+        assert memory(loaded)["cuda:0"]["at_least"] == ["named"]
+        loaded.run("del deep")
+        loaded.run("[torch.zeros(2**20).cuda(), nested(70)]")
+        text = " ".join(loaded.run("%devices").text.split())
+        assert "at least 4.0 MiB held by Out[] and _" in text
+        assert "Free at least 4 MiB on cuda:0 that Out[] and _ hold" in text
+
+    @pytest.mark.parametrize("each", [2, 4])
+    def test_memory_of_a_deep_recursion(self, loaded: Shell, each: int) -> None:
+        """Two tensors in each of 900 frames are all seen; of four in each it says that there are more."""
+        names = ", ".join(f"x{i}" for i in range(each))
+        loaded.run(
+            f"def fall(n):\n    {names} = torch.empty({each}, 1).unbind()\n    return fall(n - 1) if n else 1 / 0"
+        )
+        loaded.run("import sys\ntry:\n    fall(899)\nexcept ZeroDivisionError as error:\n    sys.last_value = error")
+        told = memory(loaded)["cuda:0"]
+        assert told["at_least"] == (["error"] if each == 4 else [])
+
+    def test_opened_up(self, loaded: Shell) -> None:
+        loaded.run(f"{self.SETUP}\nmany = {self.CUT['many'][0]}\nlarge = [*torch.empty(99_999).unbind()]")
+        assert loaded.run("%devices many -v").text.startswith("at least 2 names")
+        text = loaded.run("%devices large -v").text
+        assert text.startswith("100,000 names")
+        assert "and 99,960 more" in text
+        loaded.run("large.append([*torch.empty(9).unbind()])")
+        text = loaded.run("%devices large -v").text
+        assert text.startswith("100,009 names")
+        assert "and 99,969 more" in text
+
+    def test_names_that_may_hold_one(self, loaded: Shell) -> None:
+        late = "late = [[*range(30_000)], [*range(30_000), host]]"
+        assert loaded.run(f"{late}\nweb = [[object()] for _ in range(100_001)]").error is None
+        text = loaded.run("%devices").text
+        assert "no tensor was found in web, of which only a part was looked at" in " ".join(text.split())
+        assert "late" in text
+        assert "only a part was looked at" in loaded.run("%devices web").text
+        assert [label for label, _ in json.loads(loaded.run("%devices --json").text)["notes"]] == ["note"]
 
 
 class TestVirtual:
@@ -187,6 +352,23 @@ class TestVirtual:
         shell.run("import torch\n%load_ext ipydevice")
         assert "Virtual GPUs are on: cuda:0, cuda:1" in shell.run("%devices --virtual 2").text
         assert shell.run("%devices --virtual off").text == "Virtual GPUs are off.\n"
+        assert shell.run("assert not torch.cuda.is_available()").error is None
+
+    def test_a_reload_leaves_them_on(self, shell: Shell) -> None:
+        shell.run("import torch\n%load_ext ipydevice\n%devices --virtual 2")
+        shell.run("x = torch.ones(2, device='cuda:1')\ntorch.set_default_device('cuda:0')")
+        for _ in range(2):
+            assert shell.run("%reload_ext ipydevice").text == ""
+            assert shell.run("assert str(x.device) == 'cuda:1' and str(torch.ones(1).device) == 'cuda:0'").error is None
+        assert shell.run("%devices --virtual off").text == "Virtual GPUs are off.\n"
+        assert shell.run("assert not torch.cuda.is_available()").error is None
+
+    def test_unloading_says_that_it_switches_them_off(self, shell: Shell) -> None:
+        shell.run("import torch\n%load_ext ipydevice")
+        assert shell.run("%unload_ext ipydevice").text == ""
+        shell.run("%load_ext ipydevice\n%devices --virtual 2")
+        assert shell.run("%unload_ext ipydevice").text.startswith("Virtual GPUs are off")
+        shell.run("%load_ext ipydevice")
         assert shell.run("assert not torch.cuda.is_available()").error is None
 
     def test_off_tells_of_what_the_user_has_switched_on(self, loaded: Shell) -> None:

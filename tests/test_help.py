@@ -85,6 +85,23 @@ def test_help_as_people_ask_for_it(workspace: Shell, magic: str) -> None:
     assert "options:" in found
 
 
+@pytest.mark.parametrize("line", ["%devices -h", "%devicefix --help", "%%devicecheck -h", "%devicecheck --help"])
+def test_help_as_people_of_the_command_line_ask_for_it(workspace: Shell, line: str) -> None:
+    run = workspace.run(line)
+    assert run.error is None
+    assert run.text.startswith(("%devices [", "%devicefix [", "%%devicecheck ["))
+    assert "Examples" in run.text
+    assert "options:" in run.text
+    assert "UsageError" not in run.text
+
+
+def test_help_runs_no_code_below_it(workspace: Shell) -> None:
+    run = workspace.run("%%devicecheck -h\nran = True")
+    assert "options:" in run.text
+    assert "the code below was not run" in run.text
+    assert "ran" not in workspace.names
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_have_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     from ipydevice.cli import main

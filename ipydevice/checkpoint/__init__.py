@@ -6,6 +6,7 @@ opcodes of its pickle tell all of it, so a hostile file is listed and never run.
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".pkl", ".pickle", ".tar", ".index.json")
 
-__all__ = ["ENDINGS", "is_name_of_one", "main", "read"]
+__all__ = ["ENDINGS", "files_named", "is_name_of_one", "main", "means_a_file", "read"]
 
 
 def read(path: str | os.PathLike[str]) -> Inventory:
@@ -38,6 +39,26 @@ def read(path: str | os.PathLike[str]) -> Inventory:
 def is_name_of_one(name: str) -> bool:
     """Whether a text looks like the name of a checkpoint file that is there."""
     return name.endswith(ENDINGS) and os.path.isfile(os.path.expanduser(name))
+
+
+def files_named(name: str) -> list[str]:
+    """The files and folders that a text means: "model.pt", "~/runs/*.pt"; a word means no folder without such."""
+    path = os.path.expanduser(name)
+    if os.path.isfile(path) or (os.path.isdir(path) and (means_a_file(name) or files_in(path))):
+        return [path]
+    return sorted(filter(is_name_of_one, glob.glob(path)))
+
+
+def files_in(folder: str | os.PathLike[str]) -> list[str]:
+    """Names of the checkpoint files in a folder; first an index, which stands for all of its shards."""
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.name.endswith(ENDINGS) and entry.is_file()]
+    return sorted(names, key=lambda name: (not name.endswith(".index.json"), name))
+
+
+def means_a_file(name: str) -> bool:
+    """Whether a text can only be meant as the name of a file."""
+    return name.endswith(ENDINGS) or name.startswith(("/", "~", "./", "../"))
 
 
 def main(paths: Sequence[str | os.PathLike[str]]) -> int:

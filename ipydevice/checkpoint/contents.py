@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+MOST_TENSORS = 100_000  # listed
 
 Format = Literal["zip", "legacy", "torchscript", "safetensors", "index", "pickle"]
 
@@ -43,10 +46,36 @@ class Contents:
     called: list[str] = field(default_factory=list)  # of these, what loading calls, each once
     opcodes: set[str] = field(default_factory=set)
     damage: list[str] = field(default_factory=list)
-    left: int = 0  # tensors beyond the limit
+    devices: Counter[str] = field(default_factory=Counter)  # how many tensors were saved from each
+    cut: bool = False  # not everything was looked at: there may be more tensors
+    _storages: dict[tuple[str, str], Storage] = field(default_factory=dict)
+
+    def add(self, tensor: Tensor) -> None:
+        """One more tensor; beyond the limit it is only counted."""
+        self.devices[tensor.device] += 1
+        if tensor.storage is not None:
+            self._storages[tensor.file, tensor.storage.key] = tensor.storage
+        if len(self.tensors) < MOST_TENSORS:
+            self.tensors.append(tensor)
+
+    def add_shard(self, name: str, part: Contents) -> None:
+        """What another file holds, which is a part of this checkpoint."""
+        room = MOST_TENSORS - len(self.tensors)
+        self.tensors += [replace(tensor, file=name) for tensor in part.tensors[:room]]
+        self.devices += part.devices
+        self._storages |= {(name, storage.key): storage for storage in part.storages}
+        self.named += [name for name in part.named if name not in self.named]
+        self.called += [name for name in part.called if name not in self.called]
+        self.opcodes |= part.opcodes
+        self.damage += [f"shard {name}: {one}" for one in part.damage]
+        self.cut |= part.cut
+
+    @property
+    def left(self) -> int:
+        """How many tensors are only counted."""
+        return self.devices.total() - len(self.tensors)
 
     @property
     def storages(self) -> list[Storage]:
         """Each storage once."""
-        found = {(one.file, one.storage.key): one.storage for one in self.tensors if one.storage is not None}
-        return list(found.values())
+        return list(self._storages.values())

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import struct
 import tarfile
 import zipfile
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+from ipydevice.checkpoint import ENDINGS, files_in
 from ipydevice.checkpoint.contents import Contents, Storage, Tensor
 from ipydevice.checkpoint.machine import Described, describe
-from ipydevice.checkpoint.tensors import MOST_TENSORS, tensors_of
+from ipydevice.checkpoint.tensors import take_tensors
+from ipydevice.language import say
 
 MOST_HEADER = 512 * 2**20  # bytes of a pickle or header: beyond, it is no honest one
 _MAGIC = 0x1950A86A20F9469CFC6C  # torch/serialization.py, MAGIC_NUMBER of files before PyTorch 1.6
@@ -37,7 +37,7 @@ def read(path: str | os.PathLike[str]) -> Contents:
     """
     where = Path(path).expanduser()
     if where.is_dir():
-        raise ValueError(f"{path} is a folder: give one of its files, such as model.safetensors.index.json")
+        raise ValueError(_of_folder(path, where))
     if where.name.endswith(".json"):
         return _index(where)
     with where.open("rb") as file:
@@ -54,6 +54,25 @@ def read(path: str | os.PathLike[str]) -> Contents:
     if tarfile.is_tarfile(where):
         raise ValueError(f"{path} is a tar file, as PyTorch wrote before 0.1.10: save it again with a newer one")
     raise ValueError(f"{path} is no checkpoint: neither of torch.save (zip or legacy) nor safetensors nor an index")
+
+
+def _of_folder(path: str | os.PathLike[str], where: Path) -> str:
+    """What to do with a folder: which checkpoint files are in it."""
+    names = files_in(where)
+    if names:
+        return say(
+            "{path} is a folder: give a file in it, such as {file} (there: {names})",
+            path=path,
+            file=os.path.join(path, names[0]),
+            names=_some(names),
+        )
+    if (where / ".metadata").is_file():  # torch.distributed.checkpoint.FileSystemWriter
+        return say(
+            "{path} is a folder of torch.distributed.checkpoint, which is not read here; "
+            "dcp_to_torch_save of torch.distributed.checkpoint.format_utils makes one file of it",
+            path=path,
+        )
+    return say("{path} is a folder, with no checkpoint file in it ({endings})", path=path, endings=", ".join(ENDINGS))
 
 
 def _zip(where: Path, file: IO[bytes]) -> Contents:
@@ -107,9 +126,7 @@ def _legacy(where: Path, file: IO[bytes]) -> Contents:
 
 
 def _take(contents: Contents, described: Described) -> None:
-    found = list(itertools.islice(tensors_of(described.value), MOST_TENSORS + 1))
-    contents.tensors += found[:MOST_TENSORS]
-    contents.left += len(found) - len(found[:MOST_TENSORS])
+    take_tensors(described.value, contents)
     contents.named += dict.fromkeys(map(str, described.named))
     contents.called += dict.fromkeys(map(str, described.called))
     contents.opcodes |= described.opcodes
@@ -136,10 +153,9 @@ def _safetensors(where: Path, file: IO[bytes]) -> Contents:
         raise ValueError(f"{where} is no safetensors file: its header is no JSON ({str(error)[:80]})") from None
     if type(header) is not dict:
         raise ValueError(f"{where} is no safetensors file: its header is no table of tensors")
-    for name, entry in list(header.items())[: MOST_TENSORS + 1]:
+    for name, entry in header.items():
         if name != "__metadata__":
             _safetensor(contents, name, entry, total - 8 - length)
-    contents.left = max(0, len(header) - MOST_TENSORS - 1)
     return contents
 
 
@@ -155,7 +171,7 @@ def _safetensor(contents: Contents, name: str, entry: Any, room: int) -> None:
     if size < 0 or begin < 0 or end > room:
         contents.damage.append(f"the data of {name[:60]} lies outside the file")
     storage = Storage(name, "", max(0, size))
-    contents.tensors.append(Tensor(f"[{name!r}]", "tensor", "", shape, dtype, storage, max(0, size)))
+    contents.add(Tensor(f"[{name!r}]", "tensor", "", shape, dtype, storage, max(0, size)))
 
 
 def _index(where: Path) -> Contents:
@@ -171,7 +187,7 @@ def _index(where: Path) -> Contents:
             contents.damage.append(f"shard {shard[:80]} lies outside the folder and was not read")
             continue
         try:
-            _add_shard(contents, shard, read(where.with_name(shard)))
+            contents.add_shard(shard, read(where.with_name(shard)))
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             contents.damage.append(f"shard {shard[:80]}: {reason}")
@@ -179,19 +195,10 @@ def _index(where: Path) -> Contents:
     return contents
 
 
-def _add_shard(contents: Contents, shard: str, part: Contents) -> None:
-    contents.tensors += [replace(tensor, file=shard) for tensor in part.tensors]
-    contents.named += [name for name in part.named if name not in contents.named]
-    contents.called += [name for name in part.called if name not in contents.called]
-    contents.opcodes |= part.opcodes
-    contents.damage += [f"shard {shard}: {one}" for one in part.damage]
-    contents.left += part.left
-
-
 def _compare(contents: Contents, pairs: dict[str, str]) -> None:
     found = {tensor.path: tensor.file for tensor in contents.tensors}
     missing = [name for name, shard in pairs.items() if found.get(f"[{name!r}]") != shard]
-    if missing:
+    if missing and not contents.left:
         contents.damage.append(f"not in the shard that the index says: {_some(missing)}")
 
 

@@ -51,7 +51,7 @@ def outlook(contents: Contents) -> Outlook:
     torch = _torch()
     if torch is None:
         return Outlook((*dangers, ("load", "PyTorch is not installed here, so what torch.load would do is not known")))
-    name = repr(os.path.basename(contents.path))
+    name = repr(contents.path)
     if contents.format == "pickle":
         return Outlook((*dangers, ("load", f"`torch.load({name})` refuses it: torch.save has not written it")))
     if contents.format == "torchscript":
@@ -142,7 +142,7 @@ def is_powerful(name: str) -> bool:
 
 
 def _of_safetensors(contents: Contents) -> Outlook:
-    name = repr(os.path.basename(contents.path))
+    name = repr(contents.path)
     if contents.format == "index":
         return Outlook((("load", "each shard loads to cpu unless told otherwise: the format keeps no devices"),))
     code = f"safetensors.torch.load_file({name})"
@@ -150,11 +150,11 @@ def _of_safetensors(contents: Contents) -> Outlook:
 
 
 def _where(contents: Contents) -> str:
-    counts = Counter(tensor.device for tensor in contents.tensors)
+    counts = contents.devices
     if not counts:
         return "works here; there is no tensor in it"
     places = ", ".join(f"{count:,} on {device}" for device, count in counts.most_common(_MOST_NAMED))
-    return f"works here and puts {places}"
+    return f"works here and puts {'at least ' if contents.cut else ''}{places}"
 
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:

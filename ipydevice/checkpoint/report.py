@@ -33,13 +33,15 @@ def inventory_of(contents: Contents) -> Inventory:
         contents.left,
         title=f"{name} ({_FORMATS[contents.format]}): {_counted(contents)}",
         notes=(*notes, *seen.says),
+        at_least=contents.cut,
         fixes=tuple(_fixes(seen)),
     )
 
 
 def _counted(contents: Contents) -> str:
-    tensors, storages = len(contents.tensors) + contents.left, len(contents.storages)
-    return f"{tensors:,} tensor{'' if tensors == 1 else 's'} in {storages:,} storage{'' if storages == 1 else 's'}"
+    tensors, storages = contents.devices.total(), len(contents.storages)
+    counted = f"{tensors:,} tensor{'' if tensors == 1 else 's'} in {storages:,} storage{'' if storages == 1 else 's'}"
+    return f"at least {counted}" if contents.cut else counted
 
 
 def _fixes(seen: Outlook) -> list[Fix]:

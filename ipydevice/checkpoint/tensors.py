@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ipydevice.checkpoint.contents import Storage, Tensor
+from ipydevice.checkpoint.contents import Contents, Storage, Tensor
 from ipydevice.checkpoint.values import Global, Held, Made, Persistent, parts
 from ipydevice.placement.members import bracketed, dotted
 
-MOST_TENSORS = 100_000
 MOST_LOOKS = 5_000_000  # objects looked at in one pickle
 _DEEP = 2_000  # characters of a path: what is nested deeper than that no one has made on purpose
 
@@ -38,7 +37,7 @@ class _Visit(NamedTuple):
     argument: bool = False  # the value went into the making of what stands at `path`
 
 
-def tensors_of(root: Any) -> Iterator[Tensor]:
+def take_tensors(root: Any, contents: Contents) -> None:
     """Every tensor, nearest first, each object once; nothing is recursive, so depth does no harm."""
     seen: set[int] = set()
     queue = [_Visit(root, "")]
@@ -50,12 +49,15 @@ def tensors_of(root: Any) -> Iterator[Tensor]:
         seen.add(id(value))
         looks += 1
         if looks > MOST_LOOKS:
+            contents.cut = True
             return
         tensor = _tensor(value, visit.path)
         if tensor is not None:
-            yield tensor
+            contents.add(tensor)
         elif len(visit.path) < _DEEP:
             queue += _inside(visit)
+        else:
+            contents.cut = True
 
 
 def _inside(visit: _Visit) -> Iterator[_Visit]:

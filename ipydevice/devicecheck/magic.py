@@ -80,7 +80,15 @@ class CheckMagics(Magics):
 
         Examples: `%%devicecheck`, `%%devicecheck cuda:0`, `%%devicecheck --dry --no-transfers`.
         """
+        from ipydevice.devicecheck.session import history_of
+
         asked = parsed(self.devicecheck, line, _CELL)
+        history = history_of(self.shell)
+        below = cell if cell is not None else _below(history.running)
+        if asked is None:
+            if not _is_empty(below):
+                raise UsageError(say("the code below was not run; without -h it is"))
+            return
         if asked.output is not None and not asked.output.isidentifier():
             raise UsageError(
                 say("%%devicecheck -o takes a name for the report, but got {name}", name=repr(asked.output))
@@ -90,7 +98,6 @@ class CheckMagics(Magics):
             raise UsageError(trouble)
         from ipydevice.devicecheck import callsite
         from ipydevice.devicecheck.check import expected_device
-        from ipydevice.devicecheck.session import history_of
         from ipydevice.devicecheck.watching import Check
         from ipydevice.report import CheckReport
         from ipydevice.show.progress import Progress
@@ -99,8 +106,7 @@ class CheckMagics(Magics):
             expected = expected_device(self._meant(asked.device), _CELL)
         except ValueError as error:
             raise UsageError(say("; ").join((str(error), say(_BELOW)))) from None
-        history = history_of(self.shell)
-        if _is_empty(cell if cell is not None else _below(history.running)):
+        if _is_empty(below):
             raise UsageError(
                 say("{magic} checks the code of its cell, and there is none; {below}", magic=_CELL, below=say(_BELOW))
             )

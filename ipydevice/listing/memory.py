@@ -26,7 +26,12 @@ HOSTS = ("cpu", "meta", placement.UNKNOWN)
 
 
 def memory_of(
-    named: Mapping[Any, tuple[str, int]], tensors: Iterable[Any], kept: Kept, reader: FactReader
+    named: Mapping[Any, tuple[str, int]],
+    tensors: Iterable[Any],
+    kept: Kept,
+    reader: FactReader,
+    *,
+    is_cut: bool = False,
 ) -> tuple[DeviceMemory, ...]:
     """What holds how much of each device; call it in a `placement.quiet()` block.
 
@@ -35,8 +40,10 @@ def memory_of(
         tensors: the tensors in it, whose gradients count as well.
         kept: what is held beside the names, in the order in which it is to be told.
         reader: reads facts of tensors.
+        is_cut: there is more behind the names than was looked at.
     """
-    beside = list(_with_tensors(kept))
+    cut: set[str] = {"named"} if is_cut else set()
+    beside = list(_with_tensors(kept, cut))
     if not beside and all(device in HOSTS for device, _ in named.values()):
         return ()
     seen = set(named)
@@ -49,27 +56,34 @@ def memory_of(
             totals["named"][device] += size
     largest: dict[str, Counter[str]] = {}
     for holder, name, value, kind in beside:
-        for identity, (device, size) in survey("", value, kind, reader).memory.items():
+        found = survey("", value, kind, reader)
+        if found.is_cut:
+            cut.add(holder)
+        for identity, (device, size) in found.memory.items():
             if identity not in seen:
                 seen.add(identity)
                 totals[holder][device] += size
                 largest.setdefault(device, Counter())[name] += size
     devices = dict.fromkeys(device for part in totals.values() for device in part)
-    found = (
+    told = (
         DeviceMemory(
             device, totals["named"][device], totals["output"][device], totals["error"][device], *_of_card(device),
-            tuple(largest.get(device, Counter()).most_common(_MOST_HOLDERS)),
+            tuple(largest.get(device, Counter()).most_common(_MOST_HOLDERS)), tuple(sorted(cut)),
         )
         for device in devices
     )  # fmt: skip
-    return tuple(one for one in found if _is_worth_a_word(one))
+    return tuple(one for one in told if _is_worth_a_word(one))
 
 
-def _with_tensors(kept: Kept) -> Iterator[tuple[Holder, str, Any, str]]:
-    """What is kept and has a device, with its kind; each object once."""
+def _with_tensors(kept: Kept, cut: set[str]) -> Iterator[tuple[Holder, str, Any, str]]:
+    """What is kept and has a device, with its kind; each object once. Who has more than is looked at joins `cut`."""
     seen: set[int] = set()
     for holder, name, value in kept:
-        if id(value) not in seen and len(seen) < MOST_KEPT:
+        if id(value) in seen or placement.is_leaf(value):
+            continue
+        if len(seen) >= MOST_KEPT:
+            cut.add(holder)
+        else:
             seen.add(id(value))
             kind = placement.kind_of(value)
             if kind is not None:
@@ -109,7 +123,7 @@ def _ask(module: Any, name: str, number: int, kind: str) -> Any:
 def ways_to_free(memory: Iterable[DeviceMemory]) -> Iterator[Fix]:
     """Commands that give memory back, where there is some to give."""
     memory = list(memory)
-    error = _listed((one.device, one.error) for one in memory)
+    error = _listed((one.device, one.error, "error" in one.at_least) for one in memory)
     if error:
         note = say("%debug and %tb have nothing to show afterwards")
         yield Fix(
@@ -118,7 +132,7 @@ def ways_to_free(memory: Iterable[DeviceMemory]) -> Iterator[Fix]:
             setup="%devicefix --forget",
             note=note,
         )
-    output = _listed((one.device, one.output) for one in memory)
+    output = _listed((one.device, one.output, "output" in one.at_least) for one in memory)
     if output:
         note = say("Out[] and _ are empty afterwards")
         yield Fix(say("Free {sizes} that Out[] and _ hold", sizes=output), "repair", setup=_RESET, note=note)
@@ -133,9 +147,11 @@ def _cached(one: DeviceMemory) -> int:
     return 0 if one.reserved is None or one.allocated is None else max(0, one.reserved - one.allocated)
 
 
-def _listed(held: Iterable[tuple[str, int]]) -> str:
+def _listed(held: Iterable[tuple[str, int, bool]]) -> str:
     return clauses(
-        say("{size} on {device}", size=_size(size), device=device) for device, size in held if size >= WORTH_A_WORD
+        say("at least {size} on {device}" if at_least else "{size} on {device}", size=_size(size), device=device)
+        for device, size, at_least in held
+        if size >= WORTH_A_WORD
     )
 
 

@@ -20,18 +20,19 @@ from ipydevice.listing import notes, odd, workspace
 from ipydevice.listing.layers import layers_of
 from ipydevice.listing.memory import Kept, memory_of, ways_to_free
 from ipydevice.listing.oddity import Oddity, fixes_of
-from ipydevice.listing.opened import opened
+from ipydevice.listing.opened import bounds_of_one, opened
 from ipydevice.listing.rows import quietly, row_of, row_of_one, surveys_of, torch_is_there
 from ipydevice.listing.survey import One, Survey, survey
 from ipydevice.placement import FactReader
 
 MOST_ROWS = 100_000
 MOST_FIXES = 9
+_MOST_LOOKS = 100_000  # beyond the first, at all names in which no tensor is found soon: half a second
 _MOST_NAMED = 5  # names that are told where one is wrong
 SORTS = ("bytes", "name", "device")
 KINDS = (
     "tensor", "parameter", "buffer", "module", "optimizer", "scheduler", "scaler", "loader", "dataset", "generator",
-    "stream", "storage", "packed sequence", "array", "container", "function", "object", "state",
+    "stream", "event", "storage", "packed sequence", "array", "container", "function", "object", "state",
 )  # fmt: skip
 
 # What IPython keeps in the namespace for itself (IPython/core/interactiveshell.py, init_user_ns; history.py).
@@ -100,16 +101,18 @@ def examine(
     own = _users(namespace)
     with quietly():
         reader = FactReader()
-        everything = list(surveys_of(own, reader))
+        unsure: list[str] = []
+        everything = list(surveys_of(own, reader, _MOST_LOOKS, unsure))
         _check_device(device, {where for found in everything for where in found.devices})
         remarks = workspace.remarks(everything, cells, reader)
-        shown = everything if not names else _chosen(everything, own, names, reader)
+        shown = everything if not names else _chosen(everything, own, names, reader, unsure)
         name_of = workspace.ParameterNames(everything)
         rows: list[Row] = []
         held: dict[Any, tuple[str, int]] = {}
         first: dict[Any, str] = {}
         oddities: list[tuple[str, list[Oddity]]] = []
         unfiltered = wanted.all
+        is_cut = False
         for found in shown:
             if device is not None and not any(_is_on(one, device) for one in found.devices):
                 continue
@@ -122,20 +125,29 @@ def examine(
                 identity, held_there = found.place
                 sharer = first.get(identity)
                 if sharer is None:
-                    first[identity], held[identity] = found.name, held_there
+                    first[identity] = found.name
                 note = "" if sharer is None else say("shares storage with {name}", name=sharer)
                 if found.facts.memory is None or found.facts.shape is None or not placement.is_plain(found.value):
                     note = note or notes.of_tensor(found.value)
                 row = row_of_one(found, said, note)
                 if unfiltered or wanted.takes(row):
                     rows.append(row)
+                    held[identity] = held_there
                 continue
-            held.update(found.memory)
             row = row_of(found, oddities=said)
             if found.kind == "module" and len(found.registered) > 1:
                 row = replace(row, layers=layers_of(found.value, reader))
-            rows += wanted.of(row, opened(found, reader, name_of, MOST_ROWS) if verbose else ())
-        memory = () if names or device or kind or odd_only else memory_of(held, _tensors(everything), kept, reader)
+            bounds = bounds_of_one()
+            listed = list(wanted.of(row, opened(found, reader, name_of, bounds) if verbose else ()))
+            if listed:
+                rows += listed
+                held.update(found.memory)
+                is_cut |= found.is_cut or bool(bounds.cut)
+        memory = (
+            ()
+            if names or device or kind or odd_only
+            else memory_of(held, _tensors(everything), kept, reader, is_cut=is_cut)
+        )
     if sort is not None:
         rows.sort(key=_KEYS[sort])
     totals: dict[str, int] = {}
@@ -147,6 +159,7 @@ def examine(
     found_out = Inventory(
         tuple(rows[:MOST_ROWS]), totals, max(0, len(rows) - MOST_ROWS),
         title="" if rows else wanted.none(len(everything)), fixes=(*mends, *ways_to_free(memory)), memory=memory,
+        notes=() if names or not unsure else ((Sentence("note"), _not_all_seen(unsure)),), at_least=is_cut,
     )  # fmt: skip
     return found_out, [one for _, said in oddities for one in said]
 
@@ -161,7 +174,10 @@ def refine(
     rows = [row for row in inventory.rows if wanted.takes(row)]
     if sort is not None:
         rows.sort(key=_KEYS[sort])
-    return replace(inventory, rows=tuple(rows))
+    totals = {where: size for where, size in inventory.bytes_by_device.items() if not device or _is_on(where, device)}
+    nothing = "" if rows else wanted.none(len(inventory.rows))
+    notes = (*inventory.notes, (Sentence("note"), nothing)) if nothing else inventory.notes
+    return replace(inventory, rows=tuple(rows), bytes_by_device=totals, notes=notes)
 
 
 def _check(kind: str | None, sort: str | None) -> None:
@@ -253,7 +269,11 @@ def _is_on(device: str, wanted: str) -> bool:
 
 
 def _chosen(
-    everything: Sequence[Survey], own: Mapping[str, Any], names: Sequence[str], reader: FactReader
+    everything: Sequence[Survey],
+    own: Mapping[str, Any],
+    names: Sequence[str],
+    reader: FactReader,
+    unsure: Sequence[str],
 ) -> list[Survey]:
     """What the names and patterns mean, in the order given, each once."""
     chosen: dict[str, Survey] = {}
@@ -262,7 +282,7 @@ def _chosen(
         if not matching:
             inner = _inside(own, name, reader)
             if inner is None:
-                raise ValueError(_not_there(name, own, everything))
+                raise ValueError(_not_there(name, own, everything, unsure))
             matching = [inner]
         chosen.update((found.name, found) for found in matching)
     return list(chosen.values())
@@ -281,6 +301,7 @@ def value_at(own: Mapping[str, Any], path: str) -> Any:
     if root is None or root.group() not in own:
         return None
     value, rest = own[root.group()], path[root.end() :].replace('"', "'")
+    rest = re.sub(r"\.(\d+)(?![^.\[])", r"[\1]", rest)  # as keys of a state_dict have it
     while rest:
         steps = [member for member in placement.members(value) if rest.startswith(member.path)]
         if not steps:
@@ -290,12 +311,24 @@ def value_at(own: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _not_there(name: str, own: Mapping[str, Any], everything: Sequence[Survey]) -> str:
+def _not_all_seen(unsure: Sequence[str]) -> str:
+    """Of names that are not listed, since no tensor was found, though they hold more than was looked at."""
+    names = joined(unsure[:_MOST_NAMED])
+    if len(unsure) > _MOST_NAMED:
+        names = say("{names} and {count} more", names=names, count=f"{len(unsure) - _MOST_NAMED:,}")
+    return say("no tensor was found in {names}, of which only a part was looked at", names=names)
+
+
+def _not_there(name: str, own: Mapping[str, Any], everything: Sequence[Survey], unsure: Sequence[str]) -> str:
+    if name in unsure:
+        return _not_all_seen([name])
     if name in own:
         return say("{name} has no device: it is no tensor, module or optimizer and holds none", name=name)
     there = [found.name for found in everything]
     near = difflib.get_close_matches(name, there, n=1)
     told = say("no name {name} with a device in this workspace", name=repr(name))
+    if any(_is_on(where, name) for found in everything for where in found.devices):
+        return say("{error}; did you mean {near}?", error=told, near=f"%devices --device {name}")
     if near:
         return say("{error}; did you mean {near}?", error=told, near=near[0])
     if not there:

@@ -6,13 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from ipydevice import placement
-from ipydevice.language import say
+from ipydevice.language import Sentence, say
 from ipydevice.listing.survey import Many
 from ipydevice.placement.kinds import attributes, class_name, home_of, is_a
 
 # Of torch.nn.parallel and torch.distributed.fsdp; `fully_shard` makes classes called FSDPLinear and the like.
 _SPREADS = ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel")
 _SHARDED = "FSDP"
+# Why there may be more tensors than were counted, by the bound of `placement.Bounds`.
+_CUT: dict[str, tuple[Sentence, int]] = {
+    "plain": ("at least {tensors}: {most} items of a container of numbers are looked at", placement.MOST_PLAIN),
+    "items": ("at least {tensors}: {most} items of a container are looked at", placement.MOST_ITEMS),
+    "members": ("at least {tensors}: {most} of the things in it are looked at", placement.MOST_MEMBERS),
+    "depth": ("at least {tensors}: it is looked at {most} levels deep", placement.DEPTH),
+}
 
 
 def of_tensor(t: Any) -> str:
@@ -29,10 +36,11 @@ def of_tensor(t: Any) -> str:
 def of_many(found: Many) -> str:
     """How many tensors are in it, what spreads it over devices, whether a loader pins memory."""
     count = sum(found.counts.values())
-    counted = say("{count} tensor" if count == 1 else "{count} tensors", count=f"{count:,}") if count else ""
-    if counted and found.is_cut:
-        most = f"{placement.MOST_ITEMS:,}"
-        counted = say("at least {tensors}: {most} items of a container are looked at", tensors=counted, most=most)
+    known = say("{count} tensor" if count == 1 else "{count} tensors", count=f"{count:,}")
+    counted = known if count or found.inside.cut else ""
+    if found.inside.cut:
+        sentence, most = _CUT[found.inside.cut]
+        counted = say(sentence, tensors=counted, most=f"{most:,}")
     return ", ".join(filter(None, (counted, *_words(found))))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Any
 
 from ipydevice import placement
@@ -16,16 +15,21 @@ from ipydevice.listing.workspace import ParameterNames
 from ipydevice.placement import FactReader, Found
 from ipydevice.placement.members import MODULE_HOOKS
 
-_DEPTH = 64
+_MOST_LOOKS = 5_000_000  # a model of 100,000 layers has half of them
 _IN_HOOKS = tuple(f".{table}[" for table in MODULE_HOOKS)
 
 
-def opened(found: Many, reader: FactReader, name_of: ParameterNames, limit: int) -> Iterator[Row]:
-    """At most `limit` rows; call it in a `placement.quiet()` block. What a module's hooks hold is left out."""
-    inner = placement.walk(found.value, limit=limit, depth=_DEPTH)
+def bounds_of_one() -> placement.Bounds:
+    """How far one thing is opened, at most: further than without ``-v``, since somebody has asked for it."""
+    return placement.Bounds(placement.MOST_MEMBERS, placement.DEPTH, _MOST_LOOKS)
+
+
+def opened(found: Many, reader: FactReader, name_of: ParameterNames, bounds: placement.Bounds) -> Iterator[Row]:
+    """A row for each thing; call it in a `placement.quiet()` block. What a module's hooks hold is left out."""
+    inner = placement.walk_within(bounds, found.value)
     tensors = [one for one in inner if not any(table in one.path for table in _IN_HOOKS)]
     if placement.is_module(found.value):
-        yield from islice(_of_module(found, tensors, reader, name_of), limit)
+        yield from _of_module(found, tensors, reader, name_of)
     else:
         yield from (_row(found.name, one, reader, name_of) for one in tensors)
 

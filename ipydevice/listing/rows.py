@@ -8,6 +8,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnosis import Row
+from ipydevice.language import say
 from ipydevice.listing import notes, odd
 from ipydevice.listing.oddity import Oddity, code_of, words_of
 from ipydevice.listing.survey import One, Survey, survey
@@ -26,14 +27,28 @@ def quietly() -> AbstractContextManager[Any]:
     return placement.quiet() if torch_is_there() else nullcontext()
 
 
-def surveys_of(names: Mapping[str, Any], reader: FactReader) -> Iterator[Survey]:
-    """Everything with a device among the names, in their order."""
+def surveys_of(
+    names: Mapping[str, Any], reader: FactReader, looks: int = 0, unsure: list[str] | None = None
+) -> Iterator[Survey]:
+    """Everything with a device among the names, in their order.
+
+    `looks` is how often all of them together may be looked at for a tensor; each gets `placement.FEW_LOOKS` anyway.
+    Names of which that was not enough to tell join `unsure`.
+    """
     plain, facts = placement.torch_class("tensor"), reader.facts
     for name, value in list(names.items()):
         if type(value) is plain:  # as most of ten thousand are
             yield One(name, value, "tensor", facts(value))
-        elif (kind := placement.kind_of(value)) is not None:
+            continue
+        most = max(placement.FEW_LOOKS, looks // 2)  # half of what is left: one large web does not take it all
+        bounds = placement.Bounds(depth=placement.DEPTH, looks=most)
+        kind = placement.kind_of(value, bounds)
+        if kind is not None:
             yield survey(name, value, kind, reader)
+        elif bounds.cut:
+            looks -= most
+            if unsure is not None:
+                unsure.append(name)
 
 
 def row_of(
@@ -47,7 +62,12 @@ def row_of(
     dtype = placement.dtype_of(found.value) if found.kind == "array" else None
     if found.kind in _MANY and not note:
         note = notes.of_many(found)
-    return Row(found.name, found.kind, found.device, frame, user, shape, dtype, found.bytes, said, note, remedy=remedy)
+    elif found.kind == "event" and not found.device:  # it is made on the stream that first records it
+        note = say("not recorded yet")
+    return Row(
+        found.name, found.kind, found.device, frame, user, shape, dtype, found.bytes, said, note, remedy=remedy,
+        at_least=found.is_cut,
+    )  # fmt: skip
 
 
 def row_of_one(found: One, oddities: Sequence[Oddity], note: str, frame: str = "", user: bool = True) -> Row:

@@ -10,7 +10,6 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.placement import FactReader, Facts, Inside
 
-_SIZED = (list, tuple, dict, set, frozenset)  # exactly: a subclass may count in its own way
 Memory = Mapping[Any, tuple[str, int]]  # identity of a storage -> its device and bytes
 
 
@@ -38,6 +37,10 @@ class One:
     @property
     def tensors(self) -> tuple[Any, ...]:
         return (self.value,)
+
+    @property
+    def is_cut(self) -> bool:
+        return False
 
     @property
     def place(self) -> tuple[Any, tuple[str, int]]:
@@ -82,11 +85,8 @@ class Many:
 
     @property
     def is_cut(self) -> bool:
-        """Whether there may be more inside than was looked at."""
-        sized = any(type(self.value) is kind for kind in _SIZED)  # by identity: `in` runs the __eq__ of a metaclass
-        if sized and len(self.value) > placement.MOST_ITEMS:
-            return True
-        return self.kind != "module" and len(self.inside.registered) + len(self.inside.loose) >= placement.MOST_ITEMS
+        """Whether there may be more inside than was looked at: then its bytes and counts are lower bounds."""
+        return bool(self.inside.cut)
 
 
 Survey = One | Many

@@ -34,13 +34,29 @@ from ipydevice.placement.tensors import (
     shape_of,
     storage_of,
 )
-from ipydevice.placement.walk import MOST_MEMBERS, NO_TENSORS, Found, kind_of, walk
+from ipydevice.placement.walk import (
+    DEPTH,
+    FEW_LOOKS,
+    MOST_MEMBERS,
+    MOST_PLAIN,
+    NO_TENSORS,
+    Bounds,
+    Found,
+    is_leaf,
+    kind_of,
+    walk,
+    walk_within,
+)
 
 __all__ = [
+    "DEPTH",
+    "FEW_LOOKS",
     "MOST_ITEMS",
     "MOST_MEMBERS",
+    "MOST_PLAIN",
     "NO_TENSORS",
     "UNKNOWN",
+    "Bounds",
     "FactReader",
     "Facts",
     "Found",
@@ -55,6 +71,7 @@ __all__ = [
     "grad_of",
     "inside",
     "is_array",
+    "is_leaf",
     "is_module",
     "is_optimizer",
     "is_parameter",
@@ -71,4 +88,5 @@ __all__ = [
     "storage_of",
     "torch_class",
     "walk",
+    "walk_within",
 ]

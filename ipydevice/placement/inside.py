@@ -12,9 +12,8 @@ from ipydevice.placement.kinds import array_library, home_of, is_a, is_module, i
 from ipydevice.placement.members import COMPOSABLE, MODULE_HOOKS, MODULE_INTERNALS, ClassParts, parts_of, plain_text
 from ipydevice.placement.reader import FactReader
 from ipydevice.placement.tensors import device_of, quiet
-from ipydevice.placement.walk import LEAVES, MOST_MEMBERS, NO_TENSORS, Visit, open_up, walk
+from ipydevice.placement.walk import DEPTH, LEAVES, MOST_MEMBERS, NO_TENSORS, Bounds, Cut, Visit, open_up, walk_within
 
-_DEPTH = 64
 _SMALL = 64
 _NOT_PLAIN = MODULE_INTERNALS | MODULE_HOOKS
 _subclass = type.__subclasscheck__
@@ -26,6 +25,7 @@ class Inside:
 
     registered: list[Any] = field(default_factory=list)  # parameters and buffers, which ``.to()`` moves
     loose: list[Any] = field(default_factory=list)  # all others
+    cut: Cut = ""  # which bound has kept something from being looked at: there may be more tensors
 
     def __iter__(self) -> Iterator[Any]:
         return chain(self.registered, self.loose)
@@ -41,9 +41,10 @@ def inside(o: object, parts: ClassParts | None = None) -> Inside:
         return Inside(loose=[o])
     if is_module(o) and not is_a(o, "script"):
         return _inside_module(o, parts)
-    found = Inside()
-    for one in walk(o, limit=MOST_MEMBERS, depth=_DEPTH, parts=parts):
+    found, bounds = Inside(), Bounds(MOST_MEMBERS, DEPTH)
+    for one in walk_within(bounds, o, parts):
         (found.registered if one.via in ("parameter", "buffer") else found.loose).append(one.value)
+    found.cut = bounds.cut
     return found
 
 
@@ -109,7 +110,9 @@ def _inside_module(root: object, parts: ClassParts) -> Inside:
     tensors.pop(id(None), None)
     found.registered = list(tensors.values())
     if others:
-        found.loose += (one.value for one in open_up(others, seen, parts, MOST_MEMBERS, _DEPTH, MOST_MEMBERS))
+        bounds = Bounds(MOST_MEMBERS, DEPTH)
+        found.loose += (one.value for one in open_up(others, seen, parts, bounds))
+        found.cut = bounds.cut
     if found.loose:
         found.loose = [tensor for tensor in found.loose if id(tensor) not in tensors]
     return found
@@ -145,7 +148,7 @@ def _holds_nothing(value: Any, depth: int = 2) -> bool:
         return id(cls) in LEAVES
     if len(value) > _SMALL:
         return False
-    for one in list(value.values() if cls is dict else value):  # a generator takes twice as long
+    for one in [*value, *value.values()] if cls is dict else list(value):  # a generator takes twice as long
         if id(type(one)) not in LEAVES and (depth == 0 or not _holds_nothing(one, depth - 1)):
             return False
     return True

@@ -35,6 +35,9 @@ _TORCH_CLASSES = {
     "generator": "_C.Generator",
     "stream": "_C.Stream",
     "cuda stream": "cuda.streams.Stream",
+    "event": "_C.Event",
+    "cuda event": "cuda.streams.Event",
+    "mps event": "mps.event.Event",
     "script parameters": "_C.ParameterDict",
     "script buffers": "_C.BufferDict",
     "storage": "storage.UntypedStorage",
@@ -150,6 +153,14 @@ def is_stream(o: object) -> bool:
         return True
     virtual = sys.modules.get("ipydevice.virtual.cuda_api")
     return virtual is not None and type(o) is virtual.Stream
+
+
+def is_event(o: object) -> bool:
+    """Whether `o` is an event of torch's, or of a virtual GPU."""
+    if is_a(o, "event") or is_a(o, "cuda event") or is_a(o, "mps event"):
+        return True
+    virtual = sys.modules.get("ipydevice.virtual.cuda_api")
+    return virtual is not None and _subclass(virtual.Event, type(o))
 
 
 def is_array(o: object) -> bool:

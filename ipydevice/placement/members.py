@@ -21,6 +21,7 @@ from ipydevice.placement.kinds import (
     is_tensor,
     made_by_statement,
 )
+from ipydevice.placement.opaque import OF_C, of_exception
 from ipydevice.placement.tensors import grad_of
 
 Via = Literal["parameter", "buffer", "module", "attribute", "item", "state", "closure"]
@@ -120,6 +121,13 @@ def holdings(o: object, parts: ClassParts) -> Iterator[Holding]:
     elif _subclass(type, cls):
         for name, value in class_values(class_dicts(o)[:1]):  # type: ignore[arg-type]
             yield Holding(dotted, name, value, "attribute")
+    elif _subclass(BaseException, cls):
+        for name, value in of_exception(o):
+            yield Holding(str, name, value, "attribute")
+        yield from _of_object(o, parts)
+    elif id(cls) in OF_C:
+        for value in gc.get_referents(o)[:MOST_ITEMS]:
+            yield Holding(str, "{...}", value, "item")
     elif not _subclass(ModuleType, cls):
         for base, read in _CONTAINERS:
             if _subclass(base, cls):
@@ -143,6 +151,8 @@ def taken(read: Callable[[Any], Iterable[Any]], o: Any) -> list[Any]:
 def _of_dict(o: Any) -> Iterator[Holding]:
     for key, value in taken(dict.items, o):
         yield Holding(bracketed, key, value, "item")
+        if type(key) is not str and type(key) is not int:
+            yield Holding(str, "{...}", key, "item")
 
 
 def _of_user_dict(o: Any) -> Iterator[Holding]:
@@ -188,7 +198,26 @@ _CONTAINERS: tuple[tuple[type, Callable[[Any], Iterator[Holding]]], ...] = (
 def is_container(o: object) -> bool:
     """Whether `o` is a built-in container or of a class derived from one."""
     cls = type(o)
+    if cls is list or cls is dict or cls is tuple:  # as most are
+        return True
     return any(_subclass(base, cls) for base in CONTAINERS)
+
+
+def size_of(o: Any) -> int:
+    """The number of items of a container, or of an optimizer's states, whatever its class says; 0 for all else."""
+    cls = type(o)
+    if cls is list or cls is dict or cls is tuple:  # as most are
+        return len(o)
+    for base in CONTAINERS:
+        if _subclass(base, cls):
+            if base is not collections.UserDict:
+                return base.__len__(o)  # type: ignore[attr-defined, no-any-return]
+            o = attributes(o).get("data")
+            return dict.__len__(o) if _subclass(dict, type(o)) else 0
+    if cls is MappingProxyType:
+        return max(map(size_of, gc.get_referents(o)), default=0)
+    state: Any = attributes(o).get("state") if is_optimizer(o) else None
+    return dict.__len__(state) if _subclass(dict, type(state)) else 0
 
 
 def field_names(cls: type) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from ipydevice.placement.kinds import (
     bases,
     class_dicts,
     is_a,
+    is_event,
     is_stream,
     is_tensor,
     made_by_statement,
@@ -87,7 +88,7 @@ def call(t: object, name: str) -> Any:
 
 
 def device_of(o: object) -> str:
-    """Device of a tensor (or generator, storage, stream, array): "cpu", "cuda:0"; "?" where it cannot be told."""
+    """Device of a tensor (or generator, storage, stream, event, array): "cpu"; "?" where it cannot be told."""
     if is_tensor(o):
         if answers_itself(o):
             storage = call(o, "untyped_storage")
@@ -96,7 +97,7 @@ def device_of(o: object) -> str:
         return UNKNOWN if device is None else str(device)
     if array_library(o) is not None:
         return _array_device(o)
-    if is_stream(o) or any(is_a(o, name) for name in ("storage", "typed storage", "generator")):
+    if is_stream(o) or is_event(o) or any(is_a(o, name) for name in ("storage", "typed storage", "generator")):
         return _other_device(o)
     return UNKNOWN
 
@@ -222,6 +223,8 @@ def _held_by(t: object) -> Iterator[Any]:
 
 
 def _other_device(o: Any) -> str:
+    if is_a(o, "mps event"):  # which keeps no device, since there is one only
+        return "mps:0"
     try:
         with quiet():
             device = _own_device(attributes(o)["_untyped_storage"] if is_a(o, "typed storage") else o)
@@ -231,7 +234,7 @@ def _other_device(o: Any) -> str:
 
 
 def _own_device(o: Any) -> Any:
-    """The ``device`` of a stream, generator or storage as torch's own class has it, whatever a subclass says."""
+    """The ``device`` of a stream, event, generator or storage as torch's own class has it, whatever a subclass says."""
     for base in bases(type(o)):
         space = class_dicts(base)[0]
         ours = not made_by_statement(base) or module_name(base).partition(".")[0] in ("torch", "ipydevice")

@@ -183,7 +183,7 @@ def _table(table: Table) -> str:
         rest = table.entries[libraries:]
         names = quantities.plural(sum(not e.header for e in rest), "name")
         rows += f"<details><summary>{say('{names} in library frames', names=names)}</summary>{_grid(rest)}</details>"
-    more = say("and {count} more", count=f"{table.left:,}")
+    more = say("and {count} more", count=quantities.least(f"{table.left:,}", table.at_least))
     left = f'<p class="ipd-quiet">{more}: <code>%devices</code></p>' if table.left else ""
     # The widget puts its own table in the place of ipd-rows: one that sorts, filters and holds 10,000 names.
     opened = "" if table.folded else " open"
@@ -203,7 +203,7 @@ def _grid(entries: Sequence[Entry]) -> str:
 def _row(entry: Entry) -> str:
     if entry.header and not entry.device:
         return f"<tr><th colspan=6 scope=rowgroup>{_text(entry.name)} <small>{_text(entry.remark)}</small></th></tr>"
-    held = "" if entry.bytes is None else quantities.size(entry.bytes)
+    held = "" if entry.bytes is None else quantities.least(quantities.size(entry.bytes), entry.at_least)
     indent = "\u2003" * (entry.level - 1)
     remark = f"<strong>! {_text(entry.remark)}</strong>" if entry.odd else _text(entry.remark)
     columns = (

@@ -368,11 +368,12 @@ def _rows(table: Table, page: _Page) -> Iterator[str]:
             yield text
             yield from ("      " + page.paint(part, role) for part in wrap(remark, page.width - 6))
     if table.left:
-        yield page.paint("  " + say("and {count} more", count=f"{table.left:,}"), "quiet")
+        more = say("and {count} more", count=quantities.least(f"{table.left:,}", table.at_least))
+        yield page.paint(f"  {more}", "quiet")
 
 
 _HEAD: tuple[Sentence, ...] = ("name", "kind", "device", "shape", "dtype", "bytes", "")
-_WIDEST = (40, 14, 24, 20, 10, 9)
+_WIDEST = (40, 14, 24, 20, 10, 18)
 _EXPENDABLE = (4, 1, 3, 5)  # columns in the order in which a narrow page loses them
 
 
@@ -391,7 +392,7 @@ def _widths(lines: Sequence[tuple[str, ...]], room: int) -> list[int]:
 
 
 def _columns(entry: Entry) -> tuple[str, ...]:
-    held = "" if entry.bytes is None else quantities.size(entry.bytes)
+    held = "" if entry.bytes is None else quantities.least(quantities.size(entry.bytes), entry.at_least)
     name = "  " * (entry.level - 1) + visible(entry.name)
     remark = visible(("! " if entry.odd else "") + entry.remark)
     return (name, visible(entry.kind), visible(entry.device), entry.shape, visible(entry.dtype), held, remark)

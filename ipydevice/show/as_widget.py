@@ -73,7 +73,7 @@ def data(view: Diagnosis | Inventory | CheckReport, panel: Panel, uid: str) -> b
         "uid": uid,
         "translations": _translations(),
         "html": as_html.body(panel, rows=False),
-        "tables": [{"left": table.left} for table in tables],
+        "tables": [{"left": table.left, "atLeast": table.at_least} for table in tables],
         "colours": {
             visible(device): colour(device) for table in tables for device in {e.device for e in table.entries}
         },
@@ -141,6 +141,7 @@ def _row(entry: Entry) -> list[Any]:
         entry.level,
         int(entry.header),
         int(entry.open),
+        int(entry.at_least),
     ]
 
 

@@ -160,4 +160,5 @@ def entry(row: Row, level: int = 1) -> Entry:
         remark=say("; ").join(filter(None, (row.odd, row.note))),
         odd=bool(row.odd),
         level=level,
+        at_least=row.at_least,
     )

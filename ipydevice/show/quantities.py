@@ -20,6 +20,11 @@ def size(count: int) -> str:
     return f"{amount:.1f} {unit}" if amount < 100 else f"{amount:.0f} {unit}"
 
 
+def least(amount: str, at_least: bool = True) -> str:
+    """ "at least 1.5 KiB", of a lower bound."""
+    return say("at least {amount}", amount=amount) if at_least else amount
+
+
 def shape(dimensions: tuple[int, ...] | None) -> str:
     return "" if dimensions is None else f"[{', '.join(map(str, dimensions))}]"
 

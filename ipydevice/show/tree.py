@@ -128,6 +128,7 @@ class Entry:
     level: int = 1  # 1-based depth, as aria-level
     header: bool = False
     open: bool = True  # whether the entries below it are shown at first
+    at_least: bool = False  # `bytes` is a lower bound
 
 
 def worth(odd: bool, level: int) -> int:
@@ -165,6 +166,7 @@ class Table:
     entries: Sequence[Entry]
     left: int = 0  # entries that exist but aren't joined
     folded: bool = True
+    at_least: bool = False  # there are more than `left`
     aside: str = ""
     most: int | None = None  # entries that a person wants at most; None leaves it to the view
 

@@ -42,11 +42,12 @@ def _blocks(inventory: Inventory) -> Iterator[Block]:
         yield Heading(say("no tensor, module or optimizer in this workspace"), tone="plain")
         return
     odd = sum(bool(row.odd) for row in inventory.rows)
-    names = quantities.plural(total, "name")
+    opened = inventory.at_least and max(_levels(inventory.rows), default=0) > 1
+    names = quantities.least(quantities.plural(total, "name"), opened)
     said = say("{names} with a device, {odd} odd" if odd else "{names} with a device", names=names, odd=f"{odd:,}")
     yield Heading(inventory.title or said, tone="plain")
     if inventory.bytes_by_device:
-        yield _bars(inventory.bytes_by_device)
+        yield _bars(inventory)
     for memory in inventory.memory:
         yield Remark(say("memory"), _held(memory))
     for label, text in inventory.notes:
@@ -61,6 +62,7 @@ def _blocks(inventory: Inventory) -> Iterator[Block]:
         _entries(inventory),
         left=inventory.left,
         folded=False,
+        at_least=inventory.at_least,
     )
 
 
@@ -71,11 +73,15 @@ def _strips(rows: Sequence[Row]) -> Iterator[Strip]:
 
 def _held(memory: DeviceMemory) -> str:
     """Who holds the memory of one device."""
-    parts = [say("{named} named by you", named=quantities.size(memory.named))]
+    named, output, error = (
+        quantities.least(quantities.size(held), part in memory.at_least)
+        for part, held in (("named", memory.named), ("output", memory.output), ("error", memory.error))
+    )
+    parts = [say("{named} named by you", named=named)]
     if memory.output:
-        parts.append(say("{output} held by Out[] and _", output=quantities.size(memory.output)))
+        parts.append(say("{output} held by Out[] and _", output=output))
     if memory.error:
-        parts.append(say("{error} by the last error's frames", error=quantities.size(memory.error)))
+        parts.append(say("{error} by the last error's frames", error=error))
     if memory.holders:
         parts[-1] += f" ({joined(f'{name} {quantities.size(held)}' for name, held in memory.holders)})"
     if memory.allocated is not None:
@@ -84,7 +90,12 @@ def _held(memory: DeviceMemory) -> str:
         parts.append(say("{size} allocated by torch", size=quantities.size(memory.allocated)))
         if unknown >= UNKNOWN_BYTES:
             size = quantities.size(unknown)
-            parts[-1] += say(", of which {size} by no name (graphs, closures, caches)", size=size)
+            parts[-1] += say(
+                ", of which at most {size} by no name (what was not looked at, graphs, closures, caches)"
+                if memory.at_least
+                else ", of which {size} by no name (graphs, closures, caches)",
+                size=size,
+            )
     if memory.used is not None and memory.total is not None:
         parts.append(
             say(
@@ -96,12 +107,13 @@ def _held(memory: DeviceMemory) -> str:
     return f"{memory.device}: {say('; ').join(parts)}"
 
 
-def _bars(bytes_by_device: dict[str, int]) -> Bars:
-    everything = sum(bytes_by_device.values()) or 1
+def _bars(inventory: Inventory) -> Bars:
+    by_device = inventory.bytes_by_device
+    everything = sum(by_device.values()) or 1
     return Bars(
         tuple(
-            Bar(device, quantities.size(held), held / everything)
-            for device, held in sorted(bytes_by_device.items(), key=lambda item: -item[1])
+            Bar(device, quantities.least(quantities.size(held), inventory.at_least), held / everything)
+            for device, held in sorted(by_device.items(), key=lambda item: -item[1])
         )
     )
 

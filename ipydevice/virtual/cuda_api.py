@@ -81,10 +81,13 @@ class Event:
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self.enable_timing = enable_timing
+        self.device: Any = None  # as on a real card: it is made on the stream that first records it
         self._seconds: float | None = None
 
     def record(self, stream: Any = None) -> None:
         self._seconds = time.perf_counter()
+        if self.device is None:
+            self.device = cards.card(cards.index_of(None)) if stream is None else stream.device
 
     def query(self) -> bool:
         return True

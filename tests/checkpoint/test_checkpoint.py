@@ -156,8 +156,10 @@ def test_saved_from_cards(tmp_path: Path) -> None:
     assert "torch.cuda.is_available() is False" in labels(found)["load"]
     assert verdict(file) == "fails here"
     (fix,) = found.fixes
-    assert fix.setup == "checkpoint = torch.load('cards.pt', map_location='cpu')"
-    assert torch.load(file, map_location="cpu")["w"].device.type == "cpu"
+    assert fix.setup == f"checkpoint = torch.load({str(file)!r}, map_location='cpu')"
+    space: dict[str, Any] = {"torch": torch}
+    exec(fix.setup, space)
+    assert space["checkpoint"]["w"].device.type == "cpu"
 
 
 HOSTILE = {
@@ -293,6 +295,49 @@ def test_what_is_no_checkpoint_says_so(tmp_path: Path, content: bytes, words: st
     file.write_bytes(content)
     with pytest.raises(ValueError, match=words):
         checkpoint.read(file)
+
+
+def test_more_tensors_than_are_listed_are_counted_all_the_same(tmp_path: Path) -> None:
+    count = 100_003
+    file = tmp_path / "many.pt"
+    torch.save({"first": torch.ones(2), "rest": list(torch.ones(count - 2).unbind()), "last": torch.ones(7)}, file)
+    found = checkpoint.read(file)
+    assert (len(found.rows), found.left) == (100_000, 3)
+    assert found.title == "many.pt (torch.save): 100,003 tensors in 3 storages"
+    assert "puts 100,003 on cpu" in labels(found)["load"]
+    assert found.bytes_by_device == {"cpu": 4 * (2 + count - 2 + 7)}
+    header = {f"w{i}": WEIGHT | {"data_offsets": [8 * i, 8 * i + 8]} for i in range(count)}
+    safetensors(tmp_path / "many.safetensors", {"__metadata__": {}} | header, b"\0" * 8 * count)
+    index = tmp_path / "many.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(header, "many.safetensors")}))
+    for name in (tmp_path / "many.safetensors", index):
+        found = checkpoint.read(name)
+        assert (len(found.rows), found.left, found.bytes_by_device) == (100_000, 3, {"file": 8 * count})
+        assert "damage" not in labels(found)
+        assert not found.at_least
+
+
+def test_what_lies_too_deep_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "deep.pt"
+    value: Any = torch.ones(1)
+    for _ in range(50):
+        value = {"k" * 60: value}
+    torch.save({"x": torch.ones(2), "deep": value}, file)
+    found = checkpoint.read(file)
+    assert found.at_least
+    assert "at least 1 tensor in 1 storage" in found.title
+    assert "puts at least 1 on cpu" in labels(found)["load"]
+
+
+def test_filters_say_when_nothing_is_left(tmp_path: Path) -> None:
+    from ipydevice.listing import refine
+
+    file = tmp_path / "model.pt"
+    torch.save({"x": torch.ones(2), "m": torch.ones(3, device="meta")}, file)
+    everything: dict[str, Any] = {"device": None, "kind": None, "odd_only": False, "sort": None}
+    nothing = refine(checkpoint.read(file), **everything | {"kind": "parameter"})
+    assert ("note", "nothing of kind parameter among 2 names with a device") in nothing.notes
+    assert refine(checkpoint.read(file), **everything | {"device": "cpu"}).bytes_by_device == {"cpu": 8}
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import collections
+import concurrent.futures
+import functools
+import itertools
+import queue
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -103,6 +107,49 @@ class Pair(collections.namedtuple("Pair", "a b")):
 
 
 ONE, TWO = torch.ones(3), torch.ones(3)
+
+
+def started() -> Iterator[int]:
+    def numbers() -> Iterator[int]:
+        held = torch.ones(3)
+        yield len(held)
+
+    generator = numbers()
+    next(generator)
+    return generator
+
+
+def filled(line: Any) -> Any:
+    line.put(ONE)
+    return line
+
+
+def cached(size: int | None) -> Any:
+    made = functools.lru_cache(size)(torch.ones)
+    made(3)
+    return made
+
+
+def done() -> Any:
+    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    future.set_result(ONE)
+    return future
+
+
+def caught() -> BaseException:
+    """What a person keeps with ``except ValueError as error: kept = error``, and its frames with it."""
+
+    def forward(hidden: torch.Tensor) -> None:
+        raise ValueError(hidden.sum())
+
+    try:
+        forward(torch.ones(3))
+    except ValueError as error:
+        error.args = (ONE,)
+        return error
+    raise AssertionError
+
+
 KINDS: dict[str, tuple[Callable[[], Any], tuple[str, str, int | None, str]]] = {
     "dense": (lambda: torch.ones(3), ("tensor", "cpu", 12, "")),
     "complex": (lambda: torch.ones(3, dtype=torch.complex64), ("tensor", "cpu", 24, "")),
@@ -144,6 +191,7 @@ KINDS: dict[str, tuple[Callable[[], Any], tuple[str, str, int | None, str]]] = {
     ),
     "generator": (torch.Generator, ("generator", "cpu", 0, "")),
     "stream": (lambda: torch.Stream(device="cpu"), ("stream", "cpu", 0, "")),
+    "event": (lambda: torch.Event("cpu"), ("event", "cpu", 0, "")),
     "storage": (lambda: torch.ones(3).untyped_storage(), ("storage", "cpu", 12, "")),
     "typed storage": (lambda: torch.ones(3).storage(), ("storage", "cpu", 12, "")),
     "packed": (lambda: nn.utils.rnn.pack_sequence([torch.ones(2, 1)]), ("packed sequence", "cpu", 24, "")),
@@ -159,6 +207,20 @@ KINDS: dict[str, tuple[Callable[[], Any], tuple[str, str, int | None, str]]] = {
     "graph": (lambda: Graph(x=ONE, edge_index=TWO), ("object", "cpu", 24, "2 tensors")),
     "tensor dict": (lambda: Tensors({"a": ONE, "b": Tensors({"c": TWO})}), ("object", "cpu", 24, "2 tensors")),
     "distribution": (lambda: torch.distributions.Normal(ONE, TWO), ("object", "cpu", 24, "2 tensors")),
+    "iterator": (lambda: iter([ONE]), ("object", "cpu", 12, "1 tensor")),
+    "iterator of an iterator": (lambda: enumerate(zip([ONE], [TWO], strict=True)), ("object", "cpu", 24, "2 tensors")),
+    "cycle": (lambda: itertools.cycle((ONE,)), ("object", "cpu", 12, "1 tensor")),
+    "generator of Python's": (lambda: started(), ("object", "cpu", 12, "1 tensor")),
+    "generator expression": (lambda: (x for x in [ONE]), ("object", "cpu", 12, "1 tensor")),
+    "view of a dictionary": (lambda: {"a": ONE}.values(), ("object", "cpu", 12, "1 tensor")),
+    "queue": (lambda: filled(queue.Queue()), ("object", "cpu", 12, "1 tensor")),
+    "simple queue": (lambda: filled(queue.SimpleQueue()), ("object", "cpu", 12, "1 tensor")),
+    "keys": (lambda: {ONE: "a", (TWO, 1): 3}, ("container", "cpu", 24, "2 tensors")),
+    "cache": (lambda: cached(None), ("function", "cpu", 12, "1 tensor")),
+    "bounded cache": (lambda: cached(2), ("function", "cpu", 12, "1 tensor")),
+    "future": (lambda: done(), ("object", "cpu", 12, "1 tensor")),
+    "exception": (lambda: ValueError("x", [ONE]), ("object", "cpu", 12, "1 tensor")),
+    "kept exception": (lambda: caught(), ("object", "cpu", 24, "2 tensors")),
     "function": (lambda: lambda x=ONE: x, ("function", "cpu", 12, "1 tensor")),
 }
 
@@ -179,13 +241,22 @@ def test_what_a_card_has_beside_tensors() -> None:
         scaler.scale(torch.ones(1).cuda())
         space = {
             "stream": torch.cuda.Stream(device=1), "generator": torch.Generator("cuda:1"), "scaler": scaler,
-            "tensor": tensor, "storage": tensor.untyped_storage(),
+            "tensor": tensor, "storage": tensor.untyped_storage(), "event": torch.cuda.Event(),
+            "recorded": torch.cuda.Stream(1).record_event(), "recorded here": torch.cuda.Event(enable_timing=True),
         }  # fmt: skip
+        space["recorded here"].record()
         found = list_namespace(space)
     assert [(one.name, one.kind, one.device) for one in found.rows] == [
         ("stream", "stream", "cuda:1"), ("generator", "generator", "cuda:1"), ("scaler", "scaler", "cuda:0"),
-        ("tensor", "tensor", "cuda:1"), ("storage", "storage", "cuda:1"),
+        ("tensor", "tensor", "cuda:1"), ("storage", "storage", "cuda:1"), ("event", "event", ""),
+        ("recorded", "event", "cuda:1"), ("recorded here", "event", "cuda:0"),
     ]  # fmt: skip
+    with virtual_gpus(2):  # and torch's own, of the same names, afterwards
+        told = list_namespace({"stream": torch.Stream("cuda:1"), "event": torch.Event("cuda:1")}).rows
+    assert [(one.kind, one.device) for one in told] == [("stream", "cuda:1"), ("event", "cuda:1")]
+    told = list_namespace({"stream": torch.Stream("cpu"), "event": torch.Event("cpu")}).rows
+    assert [(one.kind, one.device) for one in told] == [("stream", "cpu"), ("event", "cpu")]
+    assert [one.note for one in found.rows if one.kind == "event"] == ["not recorded yet", "", ""]
     assert found.bytes_by_device == {"cuda:0": 8, "cuda:1": 12}  # the tensor and its storage are one memory
 
 

@@ -145,7 +145,7 @@ class Plain:
 
 BASES: tuple[type, ...] = (
     Plain, dict, list, tuple, set, frozenset, collections.deque, collections.UserDict, collections.OrderedDict,
-    collections.defaultdict, torch.nn.Module, torch.optim.Optimizer, torch.utils.data.Dataset, torch.Tensor,
+    collections.defaultdict, ValueError, torch.nn.Module, torch.optim.Optimizer, torch.utils.data.Dataset, torch.Tensor,
 )  # fmt: skip
 
 
@@ -299,7 +299,34 @@ def special(counter: Counter) -> Iterator[tuple[str, Any]]:
 
     yield "closure", closure(torch.ones(3))
     yield "partial", functools.partial(closure(3), torch.ones(3))
-    yield "empty generator", (counter.hit("generator") for _ in range(3))
+    yield "iterator", iter([torch.ones(3)])
+    yield "zip of a hostile iterable", zip([torch.ones(3)], (counter.hit("zip") for _ in range(3)), strict=False)
+    yield "cache", functools.lru_cache(closure(torch.ones(3)))
+    yield "keyed by tensors", {torch.ones(3): Key("a")}
+    yield "view of keys", {torch.ones(3): OddKey()}.keys()
+
+    class Mapped(type):
+        """The locals of a class body of its, in which the error is, are asked in Python."""
+
+        class Space(dict):  # type: ignore[type-arg]
+            def items(self) -> Any:
+                return counter.hit("items of the locals of a class body")
+
+            __iter__ = __len__ = keys = values = items  # type: ignore[assignment]
+
+        @classmethod
+        def __prepare__(cls, *args: Any) -> Any:
+            return cls.Space()
+
+    def fail(held: Any) -> None:
+        class Body(metaclass=Mapped):
+            raise ValueError(held)
+
+    try:
+        fail([torch.ones(3)])
+    except ValueError as error:
+        yield "kept exception", error
+    yield "generator whose variables lead to a tensor", (counter.hit("generator") for _ in range(3))
     yield "bound method", types.MethodType(closure(3), kept)
 
     class Net(torch.nn.Module):

@@ -105,12 +105,16 @@ def test_names_of_a_hostile_workspace_are_text_in_every_view() -> None:
     assert "\x1b" not in page
 
 
-@pytest.mark.parametrize("base", [torch.Generator, torch.UntypedStorage, torch.Stream], ids=lambda base: base.__name__)
-def test_devices_of_hostile_streams_generators_and_storages(base: Any) -> None:
+@pytest.mark.parametrize(
+    "base", [torch.Generator, torch.UntypedStorage, torch.Stream, torch.Event], ids=lambda base: base.__name__
+)
+def test_devices_of_hostile_streams_events_generators_and_storages(base: Any) -> None:
     counter = hostile.Counter()
     properties = {name: hostile.counting_property(counter, base, name) for name in ("device", "nbytes", "_cdata")}
     try:
-        thing = type("Mine", (base,), properties)(*({"Stream": ["cpu"], "UntypedStorage": [4]}.get(base.__name__, [])))
+        thing = type("Mine", (base,), properties)(
+            *({"Stream": ["cpu"], "Event": ["cpu"], "UntypedStorage": [4]}.get(base.__name__, []))
+        )
     except TypeError:
         pytest.skip("this torch lets nobody derive from it")
     with hostile.armed(counter):

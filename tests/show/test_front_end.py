@@ -99,7 +99,7 @@ def test_the_page_gets_texts_escaped_and_code_as_it_is():
 def test_the_page_draws_the_rows_itself():
     data = inflated(as_widget.data(WORKSPACE, show.tree_of(WORKSPACE), "abc"))
     assert "model.pe" not in data["html"]
-    assert data["tables"] == [{"left": WORKSPACE.left}]
+    assert data["tables"] == [{"left": WORKSPACE.left, "atLeast": False}]
     assert [row[0] for row in rows_of(WORKSPACE)[0]] == [row.name for row in WORKSPACE.rows]
 
 

@@ -134,14 +134,14 @@ async function read(model, trait) {
 function addTables(model, root, data) {
   const plain = root.querySelectorAll('.ipd-table');
   let tables;
-  data.tables.forEach(({ left }, index) => {
+  data.tables.forEach((table, index) => {
     const details = plain[index];
     const place = details.querySelector('.ipd-rows');
     const build = async () => {
       if (!details.open || place.dataset.taken) return;
       place.dataset.taken = 'true';
       tables ??= read(model, 'rows');
-      place.replaceWith(deviceTable((await tables)[index], left, data.colours));
+      place.replaceWith(deviceTable((await tables)[index], table, data.colours));
     };
     const tried = () => build().catch((error) => {
       const why = { error: error.message ?? error };

@@ -2,7 +2,7 @@
 
 const ROW = 24; // px
 const COLUMNS = ['name', 'kind', 'device', 'shape', 'dtype', 'bytes', 'remark'];
-const [NAME, KIND, DEVICE, , DTYPE, BYTES, REMARK, ODD, LEVEL, HEADER, OPEN] = Array(11).keys();
+const [NAME, KIND, DEVICE, , DTYPE, BYTES, REMARK, ODD, LEVEL, HEADER, OPEN, AT_LEAST] = Array(12).keys();
 const HUES = ['#1f77b4', '#d95f02', '#2ca02c', '#9467bd', '#c49c00', '#17becf', '#e377c2', '#8c564b'];
 
 function bytesText(count) {
@@ -10,6 +10,11 @@ function bytesText(count) {
   let unit = 0;
   while (count >= 1024 && unit < 4) { count /= 1024; unit++; }
   return `${unit && count < 100 ? count.toFixed(1) : Math.round(count)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][unit]}`;
+}
+
+function heldText(row) {
+  const amount = bytesText(row[BYTES]);
+  return amount && row[AT_LEAST] ? say('at least {amount}', { amount }) : amount;
 }
 
 function make(tag, attributes = {}, text = '') {
@@ -20,11 +25,11 @@ function make(tag, attributes = {}, text = '') {
 }
 
 /**
- * @param {Array[]} rows [name, kind, device, shape, dtype, bytes, remark, odd, level, header, open]
- * @param {number} left rows that exist but were not sent
+ * @param {Array[]} rows [name, kind, device, shape, dtype, bytes, remark, odd, level, header, open, atLeast]
+ * @param {{left: number, atLeast: boolean}} table rows that exist but were not sent, and whether there are more of them
  * @param {Object<string, string>} colours of devices, as in ipydevice.show.colours
  */
-function deviceTable(rows, left, colours = {}) {
+function deviceTable(rows, { left, atLeast = false }, colours = {}) {
   const folded = new Set();
   rows.forEach((row, i) => { if (row[HEADER] && !row[OPEN]) folded.add(i); });
   const devices = [...new Set(rows.map((row) => row[DEVICE]).filter(Boolean))].sort();
@@ -105,7 +110,8 @@ function deviceTable(rows, left, colours = {}) {
     }
     const count = { count: hits.toLocaleString() };
     const matching = !hits ? say('nothing matches') : hits === 1 ? say('{count} name', count) : say('{count} names', count);
-    status.textContent = matching + (left ? say(', {count} more not listed', { count: left.toLocaleString() }) : '');
+    const unlisted = atLeast ? say('at least {amount}', { amount: left.toLocaleString() }) : left.toLocaleString();
+    status.textContent = matching + (left ? say(', {count} more not listed', { count: unlisted }) : '');
     fold.textContent = folded.size ? say('unfold all') : say('fold all');
     fold.hidden = !rows.some((row) => row[HEADER]);
     grid.setAttribute('aria-rowcount', seen.length + 1);
@@ -127,7 +133,7 @@ function deviceTable(rows, left, colours = {}) {
     if (tree && row[HEADER]) node.setAttribute('aria-expanded', !isFolded(index));
     const sign = tree && row[HEADER] ? (isFolded(index) ? '▸ ' : '▾ ') : '';
     COLUMNS.forEach((column, c) => {
-      const text = c === BYTES ? bytesText(row[BYTES]) : c === REMARK && row[ODD] ? `! ${row[c]}` : row[c];
+      const text = c === BYTES ? heldText(row) : c === REMARK && row[ODD] ? `! ${row[c]}` : row[c];
       const cell = make('div', { role: 'gridcell', class: `ipd-${column}` }, c === NAME ? sign + text : text);
       if (text.length > 12) cell.title = text;
       if (c === NAME && tree) cell.style.paddingLeft = `${(row[LEVEL] - 1) * 14}px`;
@@ -217,7 +223,7 @@ function deviceTable(rows, left, colours = {}) {
     build();
   };
   copy.onclick = async () => {
-    const lines = seen.map((i) => rows[i].slice(0, 5).concat(bytesText(rows[i][BYTES]), rows[i][REMARK]).join('\t'));
+    const lines = seen.map((i) => rows[i].slice(0, 5).concat(heldText(rows[i]), rows[i][REMARK]).join('\t'));
     const how = await copyText([titles.join('\t'), ...lines].join('\n'), root);
     status.textContent = how === 'copied' ? say('The table is on the clipboard.') : say('Select the text and copy it.');
   };
