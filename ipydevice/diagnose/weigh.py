@@ -43,7 +43,7 @@ def weight(
         own = launchers.own_card()
         return 4.5, [say("the card of this process is number {own}, by its rank", own=own)]
     if between_cards and _is_sent_by_constant(candidate, everyone, tracer):
-        return 4.5, [say("one line of the code names {device} as a constant", device=device)]
+        return 4.5, [say("only one line of the code sends anything to {device}", device=device)]
     if between_cards and candidate.via in ("parameter", "buffer"):
         others = {other.device for other in everyone} - {device}
         if _is_split(candidate, everyone, tracer) or any(literals.sends_modules(str(o), tracer) for o in others):
