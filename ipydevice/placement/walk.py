@@ -26,6 +26,7 @@ from ipydevice.placement.members import (
     Via,
     holdings,
     is_container,
+    is_namespace,
 )
 
 MOST_MEMBERS = 200_000  # of one walk: a bound by count, never by the clock
@@ -73,7 +74,7 @@ def is_leaf(o: object) -> bool:
 def walk(
     o: object, *, limit: int = 2000, depth: int = 8, looks: int = MOST_MEMBERS, parts: ClassParts | None = None
 ) -> Iterator[Found]:
-    """Every tensor inside `o`, nearest first, each object once.
+    """Every tensor inside `o`, nearest first, each object once; what ``globals()`` it keeps is not entered.
 
     At most `limit` tensors are told, `depth` levels and `looks` members looked at; Python modules are not entered.
     `parts` knows classes that were met before, as in `members`.
@@ -124,6 +125,8 @@ def open_up(
                 if limit <= 0:
                     return
             elif level < depth and not _subclass(ModuleType, type(value)) and home_of(value) not in NO_TENSORS:
+                if is_namespace(value):
+                    continue
                 if is_container(value):
                     queue.append(Visit(value, path + step, owner, inside + step, via, key, level + 1))
                 else:
@@ -166,7 +169,7 @@ def kind_of(o: object) -> str | None:
             return kind
     if array_library(o) is not None:
         return "array"
-    if home_of(o) in NO_TENSORS or not _holds_tensor(o):
+    if home_of(o) in NO_TENSORS or is_namespace(o) or not _holds_tensor(o):
         return None
     if is_container(o):
         return "container"
@@ -178,8 +181,8 @@ def _holds_tensor(o: object) -> bool:
     """Whether a tensor is inside, as far as a bounded look tells: of a long list also what its first items hold."""
     if next(walk(o, limit=1, looks=_LOOKS), None) is not None:
         return True
-    first = islice(holdings(o, {}), _FIRST) if is_container(o) else ()
-    return any(next(walk(item.value, limit=1, looks=_FIRST), None) is not None for item in first)
+    first = (item.value for item in islice(holdings(o, {}), _FIRST)) if is_container(o) else ()
+    return any(next(walk(one, limit=1, looks=_FIRST), None) is not None for one in first if not is_namespace(one))
 
 
 _LOOKS = 20_000
