@@ -202,6 +202,31 @@ def test_every_kind_of_wait(notebook: Notebook) -> None:
     assert not any(transfer.loop or transfer.explicit for transfer in report.transfers)
 
 
+DISPLAYED = """import pprint
+x = torch.ones(3, device=device)
+class Named:
+    def __repr__(self):
+        return f"Named({x})"
+display(x)
+print(x, [x])
+str(x), repr([x])
+pprint.pprint([x])
+display(Named())
+[x, {"a": x}]
+"""
+
+
+def test_what_a_cell_displays_is_told_from_what_it_prints(notebook: Notebook) -> None:
+    checked = notebook.check(DISPLAYED)
+    told = {(each.place.line, each.call, each.count, each.inside) for each in checked.report.transfers}
+    assert told == {
+        (7, "display()", 1, False), (8, "print()", 2, False), (9, "repr()", 1, False), (10, "repr()", 1, True),
+        (6, "display()", 1, False), (12, "displayed", 2, False),
+    }  # fmt: skip
+    assert "×2, displayed by the cell" in checked.run.text
+    assert "print() inside" not in checked.run.text
+
+
 def test_on_the_host_nothing_waits(notebook: Notebook) -> None:
     assert notebook.check(WAITS.replace("device=device", "device='cpu'")).report.transfers == ()
 
@@ -257,6 +282,7 @@ def test_bytes_and_counts(notebook: Notebook) -> None:
         ("net.to('cuda:1'); net.to(device)", "move the module once"),
         ("if loss > 1:\n        pass", "every n-th step"),
         ("print(loss)", "print every n-th step"),
+        ("display(loss)", "print every n-th step"),
         ("kept.append(big.detach().cpu())", "copy them once, after the loop"),
         ("y = big[big > 0]", "torch.where()"),
         ("y = big[index]", "make the index on cuda:0"),
