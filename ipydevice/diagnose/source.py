@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
+from weakref import WeakValueDictionary
 
-from ipydevice.cells import Cell
+from ipydevice.cells import Cell, CellHistory
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Span = tuple[int, int, int, int]  # line, end line, columns in UTF-8 bytes
@@ -20,6 +21,18 @@ Span = tuple[int, int, int, int]  # line, end line, columns in UTF-8 bytes
 def span_of(node: ast.expr | ast.stmt) -> Span:
     """The node's place in the text."""
     return node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or node.col_offset
+
+
+_alive: WeakValueDictionary[int, Source] = WeakValueDictionary()  # by id of the cell, which each of them holds
+
+
+def of_cell(history: CellHistory, cell: Cell) -> Source:
+    """The text of a cell; the one that somebody has already, so that a check with many mistakes parses it once."""
+    found = _alive.get(id(cell))
+    if found is None:
+        text, shift = history.python(cell)
+        found = _alive[id(cell)] = Source(text, cell.raw, cell=cell, shift=shift)
+    return found
 
 
 class Source:

@@ -13,7 +13,7 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import follows_already, fresh, is_gathering, left_to_caller, make_on_device
 from ipydevice.fixes.in_place import changed_in_place
-from ipydevice.fixes.names import bound, last_name, parameters, root
+from ipydevice.fixes.names import bound, last_name, once_a_node, parameters, root
 from ipydevice.fixes.operands import is_operand, meets_home
 from ipydevice.fixes.phrases import listed, move_all, moved_where_made, spoken, stray_names, target_value, to
 from ipydevice.fixes.uses import next_strays
@@ -344,13 +344,17 @@ def _passed_together(site: Site, statement: ast.stmt | None, name: str) -> bool:
     if not isinstance(statement, ast.Assign):
         return False
     own = site.source.segment(statement.targets[0])
-    area = site.source.function(statement) or site.source.tree
-    for node in ast.walk(area):
-        if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load):
-            texts = [site.source.segment(e) for e in node.elts]
-            if own in texts and name in texts:
-                return True
+    for node in _tuples(site.source.function(statement) or site.source.tree):
+        texts = [site.source.segment(e) for e in node.elts]
+        if own in texts and name in texts:
+            return True
     return False
+
+
+@once_a_node
+def _tuples(area: ast.AST) -> list[ast.Tuple]:
+    """All that are handed over below a function or a cell, and not taken apart."""
+    return [node for node in ast.walk(area) if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load)]
 
 
 def _within(outer: ast.AST, inner: ast.AST) -> bool:

@@ -6,10 +6,12 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from ipydevice.language import Sentence
 
+Answer = TypeVar("Answer")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -171,27 +173,29 @@ def _children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
-def _once_a_node(answer: Callable[[ast.AST], set[str]]) -> Callable[[ast.AST], set[str]]:
-    """The answer is asked for again and again, and holds as long as the node lives: kept weakly, and only strings."""
-    kept: WeakKeyDictionary[ast.AST, set[str]] = WeakKeyDictionary()
+def once_a_node(answer: Callable[[ast.AST], Answer]) -> Callable[[ast.AST], Answer]:
+    """The answer is asked for again and again, and holds as long as the node lives. Kept weakly: it must not hold the
+    node itself, though it may hold what is below, and nobody may change it."""
+    kept: WeakKeyDictionary[ast.AST, Answer] = WeakKeyDictionary()
 
     @wraps(answer)
-    def asked(node: ast.AST) -> set[str]:
+    def asked(node: ast.AST) -> Answer:
         found = kept.get(node)
         if found is None:
             found = kept[node] = answer(node)
-        return set(found)
+        return found
 
     return asked
 
 
 def bound(nodes: Iterable[ast.AST]) -> set[str]:
     """Names that running `nodes` binds in their own scope."""
-    return set().union(*(_bound(node) for node in nodes))
+    return set().union(*(bound_by(node) for node in nodes))
 
 
-@_once_a_node
-def _bound(top: ast.AST) -> set[str]:
+@once_a_node
+def bound_by(top: ast.AST) -> frozenset[str]:
+    """The same of one node."""
     found: set[str] = set()
     inner: set[int] = set()
     nodes = list(own_nodes([top]))
@@ -216,7 +220,7 @@ def _bound(top: ast.AST) -> set[str]:
             found.add(node.name)
         elif isinstance(node, ast.MatchMapping) and node.rest:
             found.add(node.rest)
-    return found
+    return frozenset(found)
 
 
 def read(nodes: Iterable[ast.AST]) -> set[str]:
@@ -224,9 +228,9 @@ def read(nodes: Iterable[ast.AST]) -> set[str]:
     return set().union(*(_read(node) for node in nodes))
 
 
-@_once_a_node
-def _read(node: ast.AST) -> set[str]:
-    return {n.id for n in own_nodes([node]) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+@once_a_node
+def _read(node: ast.AST) -> frozenset[str]:
+    return frozenset(n.id for n in own_nodes([node]) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
 
 
 def parameters(function: ast.AST) -> list[str]:
@@ -243,8 +247,8 @@ def receiver(method: ast.AST) -> str:
     return next(iter(parameters(method)), "self")
 
 
-@_once_a_node
-def free(function: ast.AST) -> set[str]:
+@once_a_node
+def free(function: ast.AST) -> frozenset[str]:
     """Names of the outer scope that a function, lambda or class body reads when it runs, however deep."""
     body: list[ast.AST]
     if isinstance(function, ast.Lambda):
@@ -252,12 +256,12 @@ def free(function: ast.AST) -> set[str]:
     elif isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         body = list(function.body)
     else:
-        return set()
+        return frozenset()
     nodes = list(own_nodes(body))
     inner = {n for node in nodes if isinstance(node, _SCOPES) for n in free(node)}
     declared = {n for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for n in node.names}
     local = set() if isinstance(function, ast.ClassDef) else (bound(body) | set(parameters(function))) - declared
-    return (read(body) | inner) - local
+    return frozenset((read(body) | inner) - local)
 
 
 def same(one: ast.AST, other: ast.AST) -> bool:
