@@ -14,8 +14,9 @@ from ipydevice.diagnose import bindings
 from ipydevice.diagnose.evaluate import MISSING, Scope, attribute, value
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import FACTORIES, accelerator, call_name, device_name, with_index
+from ipydevice.diagnose.source import once_a_node
 from ipydevice.fixes.homebound import brought_home
-from ipydevice.fixes.names import bound_by, last_name, once_a_node, root
+from ipydevice.fixes.names import bound_by, last_name, root
 from ipydevice.fixes.workspace import Workspace
 
 _DEVICE_LIKE = re.compile(r"dev|cuda|gpu|host|accel|cpu|mps|xpu", re.IGNORECASE)

@@ -9,11 +9,12 @@ from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, attribute
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.infer import call_name, device_name
+from ipydevice.diagnose.source import once_a_node
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import follows_already, fresh, is_gathering, left_to_caller, make_on_device
 from ipydevice.fixes.in_place import changed_in_place
-from ipydevice.fixes.names import bound, last_name, once_a_node, parameters, root
+from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.operands import is_operand, meets_home
 from ipydevice.fixes.phrases import listed, move_all, moved_where_made, spoken, stray_names, target_value, to
 from ipydevice.fixes.uses import next_strays

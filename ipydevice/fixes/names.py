@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
-from typing import TypeVar
-from weakref import WeakKeyDictionary
+from functools import cached_property
 
+from ipydevice.diagnose.source import once_a_node
 from ipydevice.language import Sentence
 
-Answer = TypeVar("Answer")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -171,21 +169,6 @@ def _children(node: ast.AST) -> list[ast.AST]:
         elif isinstance(held, list):
             found += [part for part in held if isinstance(part, ast.AST)]
     return found
-
-
-def once_a_node(answer: Callable[[ast.AST], Answer]) -> Callable[[ast.AST], Answer]:
-    """The answer is asked for again and again, and holds as long as the node lives. Kept weakly: it must not hold the
-    node itself, though it may hold what is below, and nobody may change it."""
-    kept: WeakKeyDictionary[ast.AST, Answer] = WeakKeyDictionary()
-
-    @wraps(answer)
-    def asked(node: ast.AST) -> Answer:
-        found = kept.get(node)
-        if found is None:
-            found = kept[node] = answer(node)
-        return found
-
-    return asked
 
 
 def bound(nodes: Iterable[ast.AST]) -> set[str]:

@@ -47,6 +47,7 @@ LEAVES = frozenset(
 NO_TENSORS = frozenset({
     "IPython", "ipykernel", "traitlets", "jupyter_client", "ipywidgets", "matplotlib", "pandas", "plotly", "altair",
     "logging", "threading", "asyncio", "concurrent", "zmq", "tornado", "tqdm", "pathlib", "datetime", "re", "random",
+    "ipydevice",
 })  # fmt: skip
 
 
