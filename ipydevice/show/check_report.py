@@ -152,7 +152,8 @@ def _finding(finding: CheckFinding, number: int, marks: tuple[Mark, ...] | None,
     if diagnosis.explanation:
         yield Remark(say("why"), diagnosis.explanation)
     if not finding.repaired:
-        yield Remark(say("run"), raised)
+        later = say("where it could not be repaired its error was raised")
+        yield Remark(say("run"), say("; ").join((finding.repair, later)) if finding.repair else raised)
     elif finding.repair:
         yield Remark(say("run"), finding.repair)
     if finding.offered:
