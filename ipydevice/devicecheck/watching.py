@@ -78,6 +78,7 @@ class Check:
         """From here on calls of torch are looked at."""
         if self._dry and self._namespace is not None:
             self._snapshot = Snapshot(self._namespace)
+            self._table |= self._snapshot.watched()
         self.outer = nesting.innermost()
         self._steps = SingleSteps()
         self._waits = Waits(self._waited) if self._transfers else None
