@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from torch import Tensor
-
 from ipydevice import placement
 from ipydevice.devicecheck import callsite
 from ipydevice.devicecheck.watched import HOST, PINNED, Facts, Watched
@@ -71,7 +69,7 @@ class TransferLog:
             if facts.tensor is not None:
                 site.shape, site.dtype = placement.shape_of(facts.tensor), placement.dtype_of(facts.tensor)
                 site.first = weakref.ref(facts.tensor)
-                site.pinned = facts.source == "cpu" and type(facts.tensor) is Tensor and facts.tensor.is_pinned()
+                site.pinned = facts.source == "cpu" and bool(placement.call(facts.tensor, "is_pinned"))
             site.module = _inside_module_move(caller)
             writer = callsite.asking(caller)
             if writer is not None and writer is not frame:

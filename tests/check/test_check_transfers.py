@@ -202,6 +202,35 @@ def test_every_kind_of_wait(notebook: Notebook) -> None:
     assert not any(transfer.loop or transfer.explicit for transfer in report.transfers)
 
 
+LAYOUTS = {
+    "sparse": "torch.eye(3).to_sparse()",
+    "rows": "torch.eye(3).to_sparse_csr()",
+    "nested": "torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)])",
+    "quantized": "torch.quantize_per_tensor(torch.ones(3), 1.0, 0, torch.qint8)",
+    "not yet made": "nn.LazyLinear(2).weight",
+    "on meta": "torch.ones(3, device='meta')",
+    "complex, conjugated": "torch.ones(3, dtype=torch.complex64).conj()",
+    "a class of the user's": "torch.ones(3).as_subclass(type('Mine', (torch.Tensor,), {}))",
+    "empty": "torch.ones(0, 4)",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("made", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("options", ["", "cuda:0"])
+def test_tensors_of_every_layout_run_as_they_do_unchecked(notebook: Notebook, made: str, options: str) -> None:
+    cell = (
+        f"t = {made}\nfor _ in range(2):\n    u = t.to(device)\n    v = u.cpu()\nw = [str(u), t.clone(), u.detach()]\n"
+    )
+    plain = notebook.shell.run(cell)
+    checked = notebook.check(cell, options)
+    assert type(checked.run.error) is type(plain.error), checked.run.text
+    assert str(checked.run.error) == str(plain.error)
+    assert checked.report.notes == ()
+    if plain.error is None and made != LAYOUTS["on meta"]:
+        assert {each.call for each in checked.report.transfers} >= {".to()", ".cpu()"}
+
+
 DISPLAYED = """import pprint
 x = torch.ones(3, device=device)
 class Named:
