@@ -191,7 +191,7 @@ class Diagnosis:
     def __str__(self) -> str:
         from ipydevice import show
 
-        return show.text(self)
+        return show.string(self)
 
     def _ipython_display_(self) -> None:
         """Where a cell ends with it, the panel is shown and not its fields."""
@@ -248,7 +248,7 @@ class Inventory:
     def __str__(self) -> str:
         from ipydevice import show
 
-        return show.text(self)
+        return show.string(self)
 
     def _ipython_display_(self) -> None:
         """Where a cell ends with it, the table is shown and not its fields."""

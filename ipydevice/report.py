@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from ipydevice.diagnosis import Diagnosis, Fix, Place, Row
 
+DISPLAYED = "displayed"  # the `call` of what a cell shows of itself: its last expression
 OFFERED = 2  # fixes of one finding, and of odd objects together, that views show
 
 
@@ -43,7 +44,7 @@ class Transfer:
 
     place: Place
     kind: Literal["copy", "sync"]
-    call: str  # ".item()", ".to()", "if tensor", "torch.tensor()"
+    call: str  # ".item()", ".to()", "if tensor", "torch.tensor()", "displayed"
     expression: str  # the call as written: "loss.item()"
     source: str  # "cuda:0"
     target: str  # "cpu"
@@ -122,7 +123,7 @@ class CheckReport:
     def __str__(self) -> str:
         from ipydevice import show
 
-        return show.text(self)
+        return show.string(self)
 
     def _repr_html_(self) -> str:
         from ipydevice import show

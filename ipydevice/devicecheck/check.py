@@ -20,10 +20,12 @@ from ipydevice.report import CheckReport
 class check:  # noqa: N801  (used like a function: `with check() as report:`)
     """Check a piece of code: ``with ipydevice.check("cuda:0") as report: ...``.
 
-    Calls that fail because their operands are on different devices are repaired for this run and
-    reported; so are copies between devices and waits for a device.  As a decorator, with or without
-    brackets, it checks each call of a function, coroutine or generator and keeps the report of the call
-    that ended last in ``function.report``.
+    Calls that fail because their operands are on different devices are repaired for this run and stand in
+    the report: they raise nothing, unless ``stop=True`` lets the first of them raise its error.  Copies
+    between devices and waits for a device stand there too.  Nothing is printed; ``print(report)`` shows it.
+
+    As a decorator, with or without brackets, it checks each call of a function, coroutine or generator and
+    keeps the report of the call that ended last in ``function.report``; ``@ipydevice.check(stop=True)`` raises.
 
     Args:
         expect: a device such as ``"cuda:0"`` or ``"cuda"``; tensors made or used elsewhere are reported.

@@ -24,11 +24,10 @@ def decorate(function: Function, options: dict[str, Any]) -> Function:
         (inspect.isgeneratorfunction, _generator),
     )
     make = next((make for is_one, make in kinds if is_one(function)), _plain)
-    names = getattr(inspect.unwrap(function), "__globals__", {})
 
     @contextmanager
     def checking() -> Iterator[Check]:
-        history, namespace = among(names)
+        history, namespace = among(getattr(inspect.unwrap(function), "__globals__", {}))
         check = Check(CheckReport(), history, namespace, base=Base(wrapper.__code__, 0), **options)
         check.start()
         try:

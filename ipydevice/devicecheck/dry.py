@@ -6,12 +6,13 @@ import random
 import sys
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from ipydevice import placement
 from ipydevice.devicecheck.mode import Numbers
+from ipydevice.devicecheck.watched import Watched
 from ipydevice.listing import odd
 from ipydevice.placement.kinds import attributes, home_of
 
@@ -42,7 +43,17 @@ class Snapshot:
                 if id(found.value) in seen:  # a parameter stands in its module and in the optimizer
                     continue
                 seen.add(id(found.value))
-                self._tensors.append((name + found.path, found.value, _state(found.value)))
+                self._tensors.append((name + found.path, found.value, _State.of(found.value)))
+        self._parts: list[tuple[Any, Any, int]] = []  # tensor, its `.data`, the changes of that when it was read
+
+    def watched(self) -> dict[Any, Watched]:
+        """What to look at meanwhile: writing into ``x.data`` counts as no change of ``x``."""
+
+        def note(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+            if len(self._parts) < _MOST:
+                self._parts.append((args[0], result, _version(result)))
+
+        return {torch.Tensor.data.__get__: Watched(".data", note)}  # type: ignore[attr-defined]
 
     def restore(self) -> tuple[str, ...]:
         """Put the names back; tells what is not as it was all the same."""
@@ -53,7 +64,14 @@ class Snapshot:
         self._namespace.update(self._names)
         for restore in self._generators:
             restore()
-        changed = [path for path, tensor, state in self._tensors if _state(tensor) != state]
+        written = {id(tensor) for tensor, data, version in self._parts if _version(data) != version}
+        changed: list[str] = []
+        for path, tensor, before in self._tensors:
+            now = _State.of(tensor)
+            if now[:3] != before[:3] or id(tensor) in written:
+                changed.append(path)
+            if now.grad is not before.grad or now.grad_version != before.grad_version:
+                changed.append(f"{path}.grad")
         for path, holder, held in self._holders:
             changed += _changes(path, held, _held(holder))
         return tuple(dict.fromkeys(changed))
@@ -108,9 +126,22 @@ def _changes(path: str, before: Held, after: Held) -> Iterator[str]:
 _MISSING = object()
 
 
-def _state(tensor: Any) -> Any:
-    """The count of changes and the device: ``model.to()`` puts other data into the same parameter."""
-    try:
-        return int(tensor._version), placement.device_of(tensor)
-    except (AttributeError, RuntimeError):  # inference tensors do not count
-        return -1, placement.device_of(tensor)
+class _State(NamedTuple):
+    """How a tensor is: ``model.to()`` puts other data into the same parameter, ``backward`` makes a gradient."""
+
+    version: int
+    device: str
+    storage: Any
+    grad: Any
+    grad_version: int
+
+    @classmethod
+    def of(cls, tensor: Any) -> _State:
+        grad = placement.grad_of(tensor)
+        where, memory = placement.device_of(tensor), placement.storage_of(tensor)
+        return cls(_version(tensor), where, memory, grad, 0 if grad is None else _version(grad))
+
+
+def _version(tensor: Any) -> int:
+    counted = placement.read(tensor, "_version")
+    return -1 if counted is None else int(counted)  # inference tensors do not count

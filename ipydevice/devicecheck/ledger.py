@@ -131,7 +131,7 @@ class Ledger:
 
     def add(self, diagnosis: Diagnosis, finding: Finding | None, tensors: list[torch.Tensor]) -> Entry:
         """The entry of a call that was diagnosed: a new one, or one whose mistake it turns out to be."""
-        entry = self._same_mistake(diagnosis, finding)
+        entry = self._same_mistake(diagnosis, finding, tensors)
         if entry is None:
             stray = finding.stray if finding is not None else None
             entry = Entry(
@@ -169,17 +169,22 @@ class Ledger:
                 if each.site is not None and each.site.node is taken.site.node:
                     self._hold(tensor, entry)
 
-    def _same_mistake(self, diagnosis: Diagnosis, finding: Finding | None) -> Entry | None:
+    def _same_mistake(self, diagnosis: Diagnosis, finding: Finding | None, tensors: list[torch.Tensor]) -> Entry | None:
+        """The mistake that this is once more. What has ended the code comes without tensors of a call."""
         marks = _marks_of_mistake(diagnosis, finding)
         for entry in self.entries:
             if marks & entry.marks:
                 entry.marks |= marks
                 return entry
-        for entry in self._absorbed:
+        for entry in self._absorbed if tensors else (*self.entries, *self._absorbed):
             if _told_alike(entry.diagnosis, diagnosis):
                 return entry
         if finding is None or finding.stray is None:
             return None
+        if not tensors and finding.stray.known and placement.is_tensor(finding.stray.value):
+            kept = self._of(finding.stray.value)  # a call that was repaired has kept it for `backward`
+            if kept is not None:
+                return kept
         for tensor in _ingredients(finding):
             parent = self._by_object.get(id(tensor))
             if parent is not None and parent.stray_device == finding.stray.device:

@@ -185,7 +185,7 @@ class CheckMagics(Magics):
         hung = hook.of(self.shell)
         if hung is not None and report.fixes:
             hung.checked = report
-        if not (self._quiet and report.clean and not report.error):
+        if not (self._quiet and report.clean and not report.odd and not report.error):
             from ipydevice import show
 
             show.display(report)

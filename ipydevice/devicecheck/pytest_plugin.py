@@ -5,6 +5,9 @@
 @pytest.mark.ipydevice(transfers=True)          # copies and waits are allowed, mistakes are not
 def test_training_step(): ...
 
+A call that mixes devices is repaired and the test goes on, so that all of them are told; then it fails.  A test
+that fails by itself keeps its own error, and the report stands below it.
+
 def test_counts(device_report):                 # or look at the report yourself, after
     with device_report() as report: ...
 """
@@ -12,9 +15,12 @@ def test_counts(device_report):                 # or look at the report yourself
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from ipydevice.report import CheckReport
 
 MARKER = "ipydevice"
 
@@ -43,14 +49,27 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     expect, transfers = _read(marker)
     from ipydevice.devicecheck.check import check
 
-    with check(expect) as report:
-        result = yield
-    hidden = () if transfers else tuple(each for each in report.transfers if not each.explicit)
-    if not report.clean or hidden:
-        from ipydevice import show
-
-        pytest.fail(show.text(report), pytrace=False)
+    report = None
+    try:
+        with check(expect) as report:
+            result = yield
+    except BaseException:
+        if report is not None and _complains(report, transfers):  # what failed may come of it
+            item.add_report_section("call", MARKER, _told(report))
+        raise
+    if _complains(report, transfers):
+        pytest.fail(_told(report), pytrace=False)
     return result
+
+
+def _complains(report: CheckReport, transfers: bool) -> bool:
+    return not report.clean or not (transfers or all(each.explicit for each in report.transfers))
+
+
+def _told(report: CheckReport) -> str:
+    from ipydevice import show
+
+    return show.printed(report)
 
 
 def _read(marker: pytest.Mark) -> tuple[Any, bool]:

@@ -18,6 +18,7 @@ from ipydevice.devicecheck.ledger import Entry, Ledger
 from ipydevice.devicecheck.mode import NOT_MENDED, Numbers
 from ipydevice.devicecheck.operands import Target
 from ipydevice.diagnose.frames import Sources
+from ipydevice.diagnose.source import Source
 from ipydevice.language import say
 
 HOST = "cpu"
@@ -70,6 +71,7 @@ class Repairer:
         self._history = history
         self._namespace = namespace
         self._sources = Sources(history)
+        self._texts: list[Source] = []  # of all cells, so that each diagnosis meets them parsed
         self._never = watched.never_retried()
         self._generators: dict[tuple[int, str], tuple[torch.Generator, torch.Generator]] = {}
 
@@ -96,6 +98,8 @@ class Repairer:
         if not call.frames or guarded.caught_by_user(call.frames, error, self._sources, self._base):
             return NOT_MENDED
         entries, all_known = self.ledger.known(call.frames, call.tensors)
+        if not self._texts:
+            self._texts = self._sources.all_cells()
         if not entries:
             entry = self._examine(error, call)
             if entry is None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import weakref
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
-
-from torch import Tensor
 
 from ipydevice import placement
 from ipydevice.devicecheck import callsite
@@ -17,8 +16,13 @@ from ipydevice.diagnose import locate
 from ipydevice.diagnose.frames import Sources
 from ipydevice.diagnosis import Place
 from ipydevice.language import Sentence, say
-from ipydevice.report import Transfer
+from ipydevice.report import DISPLAYED, Transfer
 
+# What makes a text of a tensor; the source tells what asked for it.
+_TEXT, _PRINTED = "repr()", "print()"
+# IPython's own display, by the file through which it passes: of what a cell's expression gives, and ``display(x)``.
+_DISPLAYS = {os.path.join("IPython", "core", "displayhook.py"): DISPLAYED,
+             os.path.join("IPython", "core", "display_functions.py"): "display()"}  # fmt: skip
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -39,6 +43,7 @@ class _Site:
     pinned: bool = False  # the first one's memory
     module: bool = False  # Module.to(): many tensors in one call
     library: str = ""  # the file that made the call, where it isn't the user's
+    displayed: str = ""  # how, where IPython has asked for the text
 
 
 class TransferLog:
@@ -64,11 +69,13 @@ class TransferLog:
             if facts.tensor is not None:
                 site.shape, site.dtype = placement.shape_of(facts.tensor), placement.dtype_of(facts.tensor)
                 site.first = weakref.ref(facts.tensor)
-                site.pinned = facts.source == "cpu" and type(facts.tensor) is Tensor and facts.tensor.is_pinned()
+                site.pinned = facts.source == "cpu" and bool(placement.call(facts.tensor, "is_pinned"))
             site.module = _inside_module_move(caller)
             writer = callsite.asking(caller)
             if writer is not None and writer is not frame:
                 site.library = writer.f_code.co_filename.replace("\\", "/")
+            if watched.call in (_TEXT, "format()"):
+                site.displayed = _displayed(caller)
         elif site.first is None or site.first() is not facts.tensor:
             site.same = False
         site.count += 1
@@ -96,10 +103,11 @@ def _transfer(site: _Site, sources: Sources) -> Transfer:
     code, lasti, line = site.chain[0]
     kind, origin, target = site.facts
     loop = site.count > 1 and any(_in_loop(*step, sources) for step in site.chain)
+    call = site.displayed or _as_called(site, sources)
     return Transfer(
         place=callsite.place_of(code, line, sources),
         kind="copy" if kind == "copy" else "sync",
-        call=site.watched.call,
+        call=call,
         expression=_written(code, lasti, line, sources),
         source=origin,
         target=target,
@@ -109,9 +117,26 @@ def _transfer(site: _Site, sources: Sources) -> Transfer:
         dtype=site.dtype,
         explicit=site.watched.explicit and kind == "copy",
         loop=loop,
-        inside=bool(site.library) and not site.module,
-        advice=_advice(site) if loop else "",
+        inside=bool(site.library) and not site.module and not site.displayed,
+        advice=_advice(site, call) if loop else "",
     )
+
+
+def _displayed(caller: FrameType | None) -> str:
+    """How IPython displays the tensor whose text is made; nothing where the code itself made the text."""
+    for frame in callsite.outwards(caller):
+        for file, call in _DISPLAYS.items():
+            if frame.f_code.co_filename.endswith(file):
+                return call
+    return ""
+
+
+def _as_called(site: _Site, sources: Sources) -> str:
+    if site.watched.call != _TEXT:
+        return site.watched.call
+    _, node = _node(*site.chain[0], sources)
+    printed = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    return _PRINTED if printed else _TEXT
 
 
 def _node(code: CodeType, lasti: int, line: int, sources: Sources) -> tuple[Any, ast.AST | None]:
@@ -186,13 +211,12 @@ def _without_checks(call: str) -> str:
     return say("{call} does the same without waiting", call=f"linalg.{name}_ex()") if name in _UNCHECKED else ""
 
 
-def _advice(site: _Site) -> str:
+def _advice(site: _Site, call: str) -> str:
     """What saves it, for something that a loop repeats."""
     kind, origin, target = site.facts
-    call = site.watched.call
     if site.module:
         return say("move the module once, before the loop")
-    if site.library:
+    if site.library and not site.displayed:
         return say(next((words for part, words in _LIBRARIES.items() if part in site.library), ""))
     if call == "indexing" or (call == "assignment" and kind == "sync"):
         if kind == "copy":
@@ -222,7 +246,7 @@ def _advice(site: _Site) -> str:
         return say("add up on the device (total += loss.detach()) and read it once, after the loop")
     if call in ("if tensor", "in tensor", "equal()", "allclose()", "is_nonzero()"):
         return say("the host waits to decide: test every n-th step, or use torch.where()")
-    if call == "print()":
+    if site.displayed or call in (_PRINTED, _TEXT):
         return say("print every n-th step")
     if call in ("torch.arange()", "torch.linspace()", "torch.full()"):
         return say(_AS_NUMBER)

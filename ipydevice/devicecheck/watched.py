@@ -211,7 +211,7 @@ _METHODS: dict[str, Watched] = {
     "__float__": Watched("float()", _read),
     "__index__": Watched("as an index", _read),
     "__complex__": Watched("complex()", _read),
-    "__repr__": Watched("print()", _read),
+    "__repr__": Watched("repr()", _read),
     "__format__": Watched("format()", _read),
     "__contains__": Watched("in tensor", _counted),
 }

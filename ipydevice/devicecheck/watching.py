@@ -7,8 +7,9 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from types import FrameType
 from typing import Any
 
@@ -28,7 +29,23 @@ from ipydevice.devicecheck.waits import Waits
 from ipydevice.devicecheck.watched import Facts, Watched
 from ipydevice.diagnose.frames import Sources
 from ipydevice.diagnosis import Fix, Row
+from ipydevice.language import say
 from ipydevice.report import CheckReport
+
+
+def _costs_only_the_report(look: Callable[..., None]) -> Callable[..., None]:
+    """A call of the user's has worked. Whatever fails in looking at it is ours, and a note in the report."""
+
+    @wraps(look)
+    def looked(check: Check, *given: Any) -> None:
+        try:
+            look(check, *given)
+        except Exception as ours:
+            if os.environ.get("IPYDEVICE_DEBUG") == "1":
+                raise
+            check.notes[say("ipydevice failed while looking at a call ({error})", error=type(ours).__name__)] = None
+
+    return looked
 
 
 class Check:
@@ -49,6 +66,7 @@ class Check:
     ) -> None:
         self.report = report
         self.outer: Check | None = None  # the check around this one
+        self.notes: dict[str, None] = {}  # what has gone wrong with the check itself, each once
         self._history = history
         self._namespace = namespace
         self._expected = expected
@@ -78,6 +96,7 @@ class Check:
         """From here on calls of torch are looked at."""
         if self._dry and self._namespace is not None:
             self._snapshot = Snapshot(self._namespace)
+            self._table |= self._snapshot.watched()
         self.outer = nesting.innermost()
         self._steps = SingleSteps()
         self._waits = Waits(self._waited) if self._transfers else None
@@ -177,12 +196,14 @@ class Check:
                     each.traces = True
             return result
 
+    @_costs_only_the_report
     def made(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         owner = nesting.innermost()
         if owner is not None:
             with owner._lock:
                 owner.repairer.ledger.trace([args, kwargs], result)
 
+    @_costs_only_the_report
     def moved(self, watched: Watched, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         assert watched.measure is not None
         facts = watched.measure(args, kwargs, result)
@@ -192,6 +213,7 @@ class Check:
                 if owner.log.note(watched, facts, kwargs, _caller()):
                     self._modules.forget()
 
+    @_costs_only_the_report
     def _waited(self, watched: Watched, facts: Facts, caller: FrameType) -> None:
         """Of checks inside one another each is told, and the innermost writes it down."""
         owner = nesting.innermost()
@@ -199,6 +221,7 @@ class Check:
             with owner._lock:
                 owner.log.note(watched, facts, {}, caller)
 
+    @_costs_only_the_report
     def ran(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if self.elsewhere is not None and self.is_open and nesting.innermost() is not None:
             with self._lock:
@@ -216,7 +239,7 @@ class Check:
         report.together = all_at_once(report.findings)
         report.odd, report.mends = self._odd()
         report.calls = sum(each.calls for each in self._watches)
-        report.notes = tuple(dict.fromkeys(self.repairer.notes))
+        report.notes = tuple(dict.fromkeys((*self.repairer.notes, *self.notes)))
         report.dry = self._dry
         if self._snapshot is not None:
             report.mutated = self._snapshot.restore()

@@ -98,19 +98,30 @@ class Analysis:
             found.told = own[0]  # what it leaves out, or moves elsewhere, is the mistake
         if found.cause == "hardcoded_device":
             found.told = only_place(found.stray.device, found.target or "", self.tracer) or found.told
-        certain = choice.margin >= 2.0 and not self._is_lost_on_the_way(choice.chain)
+        certain = choice.margin >= 2.0 and not self._leaves_open(choice)
         found.confidence = "certain" if certain else "likely" if choice.margin >= 0.5 else "guess"
         between_cards = "cpu" not in (found.stray.device, found.target)
         if (self.mismatch.confidence == "reader" or between_cards) and found.confidence == "certain":
             found.confidence = "likely"
         return found
 
-    def _is_lost_on_the_way(self, chain: list[Step]) -> bool:
-        """Whether the way ends at something put together of parts that are not known: ``torch.cat(batch.action)``."""
-        last = chain[-1] if chain else None
-        if last is None or last.how != "assignment" or not isinstance(last.value, ast.Call):
+    def _leaves_open(self, choice: Choice) -> bool:
+        """Whether more than one line may be the mistake, however sure the stray is."""
+        taken, stray = choice.taken, choice.stray
+        assert stray is not None
+        if choice.host_required and taken is not None and taken.frame is not stray.frame:
+            return True  # the caller hands on what the function itself takes to the host, or does not
+        last = choice.chain[-1] if choice.chain else None
+        if last is None:
+            return bool(stray.member) and stray.via == "item"  # who filled the list is not known
+        if last.how not in ("assignment", "attribute") or not isinstance(last.value, ast.Call):
             return False
-        return call_name(last.value, self.tracer.scope(last.site)) in ("cat", "stack", "concat", "vstack", "hstack")
+        name = ast.unparse(last.value.func).rpartition(".")[2]
+        if name in ("deepcopy", "copy"):
+            return True  # the copy, or what was copied before it was moved
+        # Put together of parts that are not known: torch.cat(batch.action).
+        joins = ("cat", "stack", "concat", "vstack", "hstack")
+        return call_name(last.value, self.tracer.scope(last.site)) in joins
 
     def _last_move(self, stray: Stray) -> Site | None:
         """For a module: the call in a cell that moved it to where it is now."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ipydevice.diagnose.source import FunctionNode, Source
+from ipydevice.diagnose.source import FunctionNode, Source, once_a_node
 
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
@@ -35,16 +35,26 @@ class Binding:
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
     """The nodes that run in a scope itself, not in functions, classes or comprehensions inside it, in text order."""
-    body = (
-        scope.body if isinstance(scope, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else [scope]
-    )
-    stack: list[ast.AST] = list(reversed(body)) if isinstance(body, list) else [body]
+    if isinstance(scope, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield from _own_nodes(scope)
+    else:
+        yield scope
+        for node in ast.iter_child_nodes(scope):
+            yield from _running(node)
+
+
+@once_a_node
+def _own_nodes(scope: ast.AST) -> list[ast.AST]:
+    return [node for statement in getattr(scope, "body", []) for node in _running(statement)]
+
+
+def _running(top: ast.AST) -> Iterator[ast.AST]:
+    stack = [top]
     while stack:
         node = stack.pop()
         yield node
-        if isinstance(node, _SCOPES) and node is not scope:
-            continue
-        stack.extend(reversed(list(ast.iter_child_nodes(node))))
+        if not isinstance(node, _SCOPES):
+            stack.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
 def of_name(scope: ast.AST, name: str) -> list[Binding]:

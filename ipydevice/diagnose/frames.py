@@ -24,7 +24,7 @@ from ipydevice import placement
 from ipydevice.cells import PYTHON_MAGICS, Cell, CellHistory
 from ipydevice.diagnose import locate
 from ipydevice.diagnose.evaluate import Scope, is_exactly, is_of
-from ipydevice.diagnose.source import Source
+from ipydevice.diagnose.source import Source, of_cell
 
 OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 GENERATED = ("<eval_with_key>",)  # code that torch.fx writes; linecache has its text
@@ -75,8 +75,7 @@ class Sources:
 
     def of_cell(self, cell: Cell) -> Source:
         if cell not in self._cells:
-            text, shift = self.history.python(cell)
-            self._cells[cell] = Source(text, cell.raw, cell=cell, shift=shift)
+            self._cells[cell] = of_cell(self.history, cell)
         return self._cells[cell]
 
     def of_code_file(self, file: str) -> Source | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
-from ipydevice.placement.kinds import attributes
+from ipydevice.placement.kinds import attributes, home_of
 from ipydevice.placement.members import MODULE_INTERNALS, Via
 
 _LOOKED_AT = 20_000  # members looked at in one search: a bound by count, never by the clock
@@ -112,7 +112,8 @@ def is_container(live: Any) -> bool:
 
 
 def _may_hold(live: Any) -> bool:
-    return not is_exactly(live, *_LEAVES) and not placement.is_tensor(live)
+    """Reports of ours are of strings and numbers, and of thousands of objects."""
+    return not is_exactly(live, *_LEAVES) and not placement.is_tensor(live) and home_of(live) != "ipydevice"
 
 
 def along(root: Any, text: str, member: str) -> list[Holder]:

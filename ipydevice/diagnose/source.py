@@ -8,18 +8,50 @@ becomes a call).  Trees and positions are of the second, edits are made in the f
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, wraps
+from typing import TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from ipydevice.cells import Cell
+from ipydevice.cells import Cell, CellHistory
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Answer = TypeVar("Answer")
 Span = tuple[int, int, int, int]  # line, end line, columns in UTF-8 bytes
 
 
 def span_of(node: ast.expr | ast.stmt) -> Span:
     """The node's place in the text."""
     return node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or node.col_offset
+
+
+def once_a_node(answer: Callable[[ast.AST], Answer]) -> Callable[[ast.AST], Answer]:
+    """The answer is asked for again and again, and holds as long as the node lives.
+
+    It is kept weakly, so it must not hold the node itself; it may hold what is below. Nobody may change it.
+    """
+    kept: WeakKeyDictionary[ast.AST, Answer] = WeakKeyDictionary()
+
+    @wraps(answer)
+    def asked(node: ast.AST) -> Answer:
+        found = kept.get(node)
+        if found is None:
+            found = kept[node] = answer(node)
+        return found
+
+    return asked
+
+
+_alive: WeakValueDictionary[int, Source] = WeakValueDictionary()  # by id of the cell, which each of them holds
+
+
+def of_cell(history: CellHistory, cell: Cell) -> Source:
+    """The text of a cell; the one that somebody has already, so that a check with many mistakes parses it once."""
+    found = _alive.get(id(cell))
+    if found is None:
+        text, shift = history.python(cell)
+        found = _alive[id(cell)] = Source(text, cell.raw, cell=cell, shift=shift)
+    return found
 
 
 class Source:

@@ -70,6 +70,8 @@ def weight(
             )
         ]
     if candidate.role == "index":
+        if device == HOST and _selects(candidate):
+            return -4.0, []
         points += 0.5
     if tracer.in_loader:
         why = say(
@@ -97,6 +99,18 @@ def weight(
             points += 1.5 if _is_away_from_models(device, everyone, tracer) else 0.0
             points -= _when_made(candidate, tracer) / 1000 + _is_latest(candidate, everyone, tracer)
     return points, facts
+
+
+def _selects(candidate: Candidate) -> bool:
+    """Is it the ``i`` of ``x[i] = v``? That may be on the host whatever ``x`` is on (ATen/TensorIndexing.h)."""
+    below: ast.AST = candidate.site.node
+    for up in candidate.site.source.ancestors(below):
+        if isinstance(up, ast.Subscript):
+            return below is up.slice
+        if isinstance(up, ast.stmt):
+            return False
+        below = up
+    return False
 
 
 def _as_registered(candidate: Candidate, tracer: Tracer) -> Candidate:

@@ -129,7 +129,7 @@ class Context:
         if any(edit.file for edit in made):
             return self._patches(proposal, made)
         after = self._after(proposal.drafts, made)
-        plan = self.rerunner.plan(after)
+        plan = self.rerunner.plan(after, self._trees(proposal.drafts))
         edit = self._with_memos(proposal, self._edit(proposal, made, plan), plan)
         if proposal.undo is not None and not self._rebuilds(plan, proposal.undo):
             edit = replace(edit, setup="\n".join(filter(None, (proposal.undo, edit.setup))))
@@ -159,6 +159,16 @@ class Context:
                 after[self.work.order[position]] = edit.after
         return after
 
+    def _trees(self, drafts: list[Draft]) -> dict[Cell, ast.Module]:
+        """The cells of the drafts as they are after them."""
+        order = self.work.order
+        found: dict[Cell, ast.Module] = {}
+        for draft in drafts:
+            position, text = self.work.position(draft.source.cell), draft.text
+            if position < len(order) and text is not None:
+                found[order[position]] = draft.tree(text)
+        return found
+
     def _with_texts(self, plan: Plan, after: dict[Cell, str]) -> tuple[Any, ...]:
         return tuple(
             replace(run, source=after.get(cell, run.source)) for cell, run in zip(plan.cells, plan.rerun, strict=True)
@@ -185,8 +195,8 @@ class Context:
         found: dict[str, str] = {}
         for draft in proposal.drafts if device is not None else ():
             after = draft.text
-            if device is not None and after is not None:
-                found |= dict(memos.mended(self, draft.source.tree, ast.parse(after), device))
+            if device is not None and after is not None and "def " in after:
+                found |= dict(memos.mended(self, draft.source.tree, draft.tree(after), device))
         code = [one for name, one in found.items() if name not in anew]
         kept = say(
             "what {names} keeps already is mended as well", names=say(" and ").join(n for n in found if n not in anew)

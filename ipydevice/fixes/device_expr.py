@@ -14,8 +14,9 @@ from ipydevice.diagnose import bindings
 from ipydevice.diagnose.evaluate import MISSING, Scope, attribute, value
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import FACTORIES, accelerator, call_name, device_name, with_index
+from ipydevice.diagnose.source import once_a_node
 from ipydevice.fixes.homebound import brought_home
-from ipydevice.fixes.names import bound, last_name, root
+from ipydevice.fixes.names import bound_by, last_name, root
 from ipydevice.fixes.workspace import Workspace
 
 _DEVICE_LIKE = re.compile(r"dev|cuda|gpu|host|accel|cpu|mps|xpu", re.IGNORECASE)
@@ -114,26 +115,35 @@ def _told(work: Workspace, name: str, live: Any) -> list[tuple[float, str]]:
     return found
 
 
+@once_a_node
+def _told_to_calls(area: ast.AST) -> tuple[tuple[ast.Call, ast.expr, frozenset[str]], ...]:
+    """(call, the device that it is told, the names in that) of all calls below `area`."""
+    return tuple(
+        (call, code, frozenset(n.id for n in ast.walk(code) if isinstance(n, ast.Name)))
+        for call in ast.walk(area)
+        if isinstance(call, ast.Call) and call is not area
+        for code in _named_devices(call)
+    )
+
+
 def _from_moves(work: Workspace, site: Site) -> Iterator[tuple[float, str]]:
     """Devices that the same function, or the cell around it, already moves to."""
     source = site.source
     scopes = [*work.functions(source, site.node), source.tree]
     loops = [up for up in source.ancestors(site.node) if isinstance(up, (ast.For, ast.AsyncFor, ast.While))]
     for rank, area in enumerate([*loops, *scopes]):
-        for call in ast.walk(area):
-            for code in _named_devices(call):
-                names = {n.id for n in ast.walk(code) if isinstance(n, ast.Name)}
-                if isinstance(code, ast.Constant) or not names:
-                    continue
-                there = Site(source, call, site.frame)
-                if _is_printed(work, site, code):
-                    yield _BY_NAME[0], source.segment(code)
-                if not all(work.available(site, n) for n in names) or _differs(work, site, there, names):
-                    continue
-                live = value(code, work.scope(site)) if not any(_gone(work, site, n) for n in names) else MISSING
-                if is_target(work, live) and isinstance(code, (ast.Name, ast.Attribute)):
-                    local = all(work.is_local(site, n) for n in names)
-                    yield (-2.0 if area in loops else -1.0 if local else 5.2) + rank / 10, source.segment(code)
+        for call, code, names in _told_to_calls(area):
+            if isinstance(code, ast.Constant) or not names:
+                continue
+            there = Site(source, call, site.frame)
+            if _is_printed(work, site, code):
+                yield _BY_NAME[0], source.segment(code)
+            if not all(work.available(site, n) for n in names) or _differs(work, site, there, names):
+                continue
+            live = value(code, work.scope(site)) if not any(_gone(work, site, n) for n in names) else MISSING
+            if is_target(work, live) and isinstance(code, (ast.Name, ast.Attribute)):
+                local = all(work.is_local(site, n) for n in names)
+                yield (-2.0 if area in loops else -1.0 if local else 5.2) + rank / 10, source.segment(code)
 
 
 def _is_printed(work: Workspace, site: Site, code: ast.expr) -> bool:
@@ -154,7 +164,7 @@ def _named_devices(node: ast.AST) -> Iterator[ast.expr]:
             yield keyword.value
 
 
-def _differs(work: Workspace, here: Site, there: Site, names: set[str]) -> bool:
+def _differs(work: Workspace, here: Site, there: Site, names: frozenset[str]) -> bool:
     """Could a name mean another thing at the other place?"""
     return any(work.is_local(here, name) != work.is_local(there, name) for name in names)
 
@@ -187,24 +197,39 @@ def _by_name(work: Workspace, site: Site, name: str) -> Iterator[tuple[float, st
         return
     if name in brought_home(function, work.finding.target):
         return
+    for asked in _attributes_by_name(function).get(name, ()):
+        if asked == "device":
+            yield _BY_NAME[1], f"{name}.device"
+        elif asked in ("detach", "new_zeros", "new_ones", "new_full", "new_tensor", "requires_grad"):
+            yield _BY_NAME[2], f"{name}.device"
+        elif asked in ("shape", "size", "dtype"):
+            yield _BY_NAME[3], f"{name}.device"
+
+
+@once_a_node
+def _attributes_by_name(function: ast.AST) -> dict[str, list[str]]:
+    """What the function asks of each name: ``x.shape``."""
+    found: dict[str, list[str]] = {}
     for node in ast.walk(function):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
-            if node.attr == "device":
-                yield _BY_NAME[1], f"{name}.device"
-            elif node.attr in ("detach", "new_zeros", "new_ones", "new_full", "new_tensor", "requires_grad"):
-                yield _BY_NAME[2], f"{name}.device"
-            elif node.attr in ("shape", "size", "dtype"):
-                yield _BY_NAME[3], f"{name}.device"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found.setdefault(node.value.id, []).append(node.attr)
+    return found
 
 
 def _is_array(function: ast.AST, name: str) -> bool:
     """Is the name bound to what numpy makes? It has a shape, and no device of torch's."""
+    return name in _arrays(function)
+
+
+@once_a_node
+def _arrays(function: ast.AST) -> frozenset[str]:
+    found: set[str] = set()
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and name in bound([node]):
+        if isinstance(node, ast.Assign):
             calls = [n for n in ast.walk(node.value) if isinstance(n, ast.Call)]
             if any(last_name(c.func) in ("numpy", "tolist") or root(c.func) in ("np", "numpy") for c in calls):
-                return True
-    return False
+                found |= bound_by(node)
+    return frozenset(found)
 
 
 def _followed_already(work: Workspace, site: Site, name: str) -> bool:
@@ -291,18 +316,23 @@ def _is_stray(work: Workspace, live: Any) -> bool:
 
 def _starts_otherwise(work: Workspace, site: Site, name: str) -> bool:
     """Is the name bound to a number, list or None as well, as the ``total = 0`` before a loop, which has no device?"""
-    area = next(iter(work.functions(site.source, site.node)), site.source.tree)
+    return name in _no_tensors(next(iter(work.functions(site.source, site.node)), site.source.tree))
+
+
+@once_a_node
+def _no_tensors(area: ast.AST) -> frozenset[str]:
+    """The names that are bound to what is no tensor."""
+    found: set[str] = set()
     for node in ast.walk(area):
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and name in bound([node]):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                value = node.value
-                if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-                    pairs = zip(target.elts, value.elts, strict=False)
-                    value = next((v for t, v in pairs if isinstance(t, ast.Name) and t.id == name), None)
-                if isinstance(value, _NO_TENSOR):
-                    return True
-    return False
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    pairs = zip(target.elts, node.value.elts, strict=False)
+                    first = {t.id: v for t, v in list(pairs)[::-1] if isinstance(t, ast.Name)}
+                    found |= {name for name, v in first.items() if isinstance(v, _NO_TENSOR)}
+                elif isinstance(node.value, _NO_TENSOR):
+                    found |= bound_by(node)
+    return frozenset(found)
 
 
 _NO_TENSOR = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp)
@@ -311,15 +341,16 @@ _NO_TENSOR = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp
 def _moved_later(work: Workspace, site: Site, name: str) -> bool:
     """Was the name moved between the place of the edit and the failure, so that its device was another before?"""
     area = next(iter(work.functions(site.source, site.node)), site.source.tree)
-    line = getattr(site.node, "lineno", 0)
+    return _last_moves(area).get(name, -1) >= getattr(site.node, "lineno", 0)
+
+
+@once_a_node
+def _last_moves(area: ast.AST) -> dict[str, int]:
+    """The last line on which each name is bound to what was moved."""
+    found: dict[str, int] = {}
     for node in ast.walk(area):
-        if (
-            isinstance(node, ast.Assign)
-            and node.lineno >= line
-            and name in bound([node])
-            and any(
-                last_name(call.func) in ("to", "cuda", "cpu") for call in ast.walk(node) if isinstance(call, ast.Call)
-            )
+        if isinstance(node, ast.Assign) and any(
+            last_name(call.func) in ("to", "cuda", "cpu") for call in ast.walk(node) if isinstance(call, ast.Call)
         ):
-            return True
-    return False
+            found.update({name: max(node.lineno, found.get(name, 0)) for name in bound_by(node)})
+    return found

@@ -42,6 +42,7 @@ class Draft:
         # (place, code, is it below): "{}.to(device)" behind a node, statements beside one
         self.said: list[tuple[ast.AST, str, bool]] = []
         self._failed = False
+        self._read: tuple[str, ast.Module] | None = None
 
     def __bool__(self) -> bool:
         return bool(self._changes) and not self._failed
@@ -199,6 +200,12 @@ class Draft:
         except ImpossibleError:
             return None
 
+    def tree(self, text: str) -> ast.Module:
+        """The tree of the new Python text, parsed once."""
+        if self._read is None or self._read[0] != text:
+            self._read = text, ast.parse(text)
+        return self._read[1]
+
     def _verified(self) -> str | None:
         text = self.text
         if text is None:
@@ -209,7 +216,7 @@ class Draft:
             for graft in self._grafts:
                 graft(tree)
             compile(text, "<fix>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-            if not same(ast.parse(text), tree.root):
+            if not same(self.tree(text), tree.root):
                 return None
             raw = split_lines(self.source.raw)
             place = Alignment(self._places.lines, raw, self.source.shift)

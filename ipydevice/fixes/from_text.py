@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ipydevice.diagnose import bindings
 from ipydevice.diagnose.finding import Finding, Step
-from ipydevice.diagnose.source import Source
+from ipydevice.diagnose.source import Source, of_cell
 from ipydevice.diagnosis import Fix
 from ipydevice.fixes import propose
 from ipydevice.fixes.context import Context, Proposal
@@ -90,8 +90,7 @@ def _source(ctx: Context, number: int) -> Source:
     cell = ctx.finding.history.cells[number]
     if ctx.finding.failed.source.cell is cell:
         return ctx.finding.failed.source
-    text, shift = ctx.finding.history.python(cell)
-    return Source(text, cell.raw, cell=cell, shift=shift)
+    return of_cell(ctx.finding.history, cell)
 
 
 def _plain_container(ctx: Context) -> Iterator[Proposal]:

@@ -9,6 +9,7 @@ from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING, attribute
 from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.infer import call_name, device_name
+from ipydevice.diagnose.source import once_a_node
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import follows_already, fresh, is_gathering, left_to_caller, make_on_device
@@ -344,13 +345,17 @@ def _passed_together(site: Site, statement: ast.stmt | None, name: str) -> bool:
     if not isinstance(statement, ast.Assign):
         return False
     own = site.source.segment(statement.targets[0])
-    area = site.source.function(statement) or site.source.tree
-    for node in ast.walk(area):
-        if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load):
-            texts = [site.source.segment(e) for e in node.elts]
-            if own in texts and name in texts:
-                return True
+    for node in _tuples(site.source.function(statement) or site.source.tree):
+        texts = [site.source.segment(e) for e in node.elts]
+        if own in texts and name in texts:
+            return True
     return False
+
+
+@once_a_node
+def _tuples(area: ast.AST) -> list[ast.Tuple]:
+    """All that are handed over below a function or a cell, and not taken apart."""
+    return [node for node in ast.walk(area) if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load)]
 
 
 def _within(outer: ast.AST, inner: ast.AST) -> bool:

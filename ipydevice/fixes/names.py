@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
-from weakref import WeakKeyDictionary
+from functools import cached_property
 
+from ipydevice.diagnose.source import once_a_node
 from ipydevice.language import Sentence
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -171,27 +171,14 @@ def _children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
-def _once_a_node(answer: Callable[[ast.AST], set[str]]) -> Callable[[ast.AST], set[str]]:
-    """The answer is asked for again and again, and holds as long as the node lives: kept weakly, and only strings."""
-    kept: WeakKeyDictionary[ast.AST, set[str]] = WeakKeyDictionary()
-
-    @wraps(answer)
-    def asked(node: ast.AST) -> set[str]:
-        found = kept.get(node)
-        if found is None:
-            found = kept[node] = answer(node)
-        return set(found)
-
-    return asked
-
-
 def bound(nodes: Iterable[ast.AST]) -> set[str]:
     """Names that running `nodes` binds in their own scope."""
-    return set().union(*(_bound(node) for node in nodes))
+    return set().union(*(bound_by(node) for node in nodes))
 
 
-@_once_a_node
-def _bound(top: ast.AST) -> set[str]:
+@once_a_node
+def bound_by(top: ast.AST) -> frozenset[str]:
+    """The same of one node."""
     found: set[str] = set()
     inner: set[int] = set()
     nodes = list(own_nodes([top]))
@@ -216,7 +203,7 @@ def _bound(top: ast.AST) -> set[str]:
             found.add(node.name)
         elif isinstance(node, ast.MatchMapping) and node.rest:
             found.add(node.rest)
-    return found
+    return frozenset(found)
 
 
 def read(nodes: Iterable[ast.AST]) -> set[str]:
@@ -224,9 +211,9 @@ def read(nodes: Iterable[ast.AST]) -> set[str]:
     return set().union(*(_read(node) for node in nodes))
 
 
-@_once_a_node
-def _read(node: ast.AST) -> set[str]:
-    return {n.id for n in own_nodes([node]) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+@once_a_node
+def _read(node: ast.AST) -> frozenset[str]:
+    return frozenset(n.id for n in own_nodes([node]) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
 
 
 def parameters(function: ast.AST) -> list[str]:
@@ -243,8 +230,8 @@ def receiver(method: ast.AST) -> str:
     return next(iter(parameters(method)), "self")
 
 
-@_once_a_node
-def free(function: ast.AST) -> set[str]:
+@once_a_node
+def free(function: ast.AST) -> frozenset[str]:
     """Names of the outer scope that a function, lambda or class body reads when it runs, however deep."""
     body: list[ast.AST]
     if isinstance(function, ast.Lambda):
@@ -252,12 +239,12 @@ def free(function: ast.AST) -> set[str]:
     elif isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         body = list(function.body)
     else:
-        return set()
+        return frozenset()
     nodes = list(own_nodes(body))
     inner = {n for node in nodes if isinstance(node, _SCOPES) for n in free(node)}
     declared = {n for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for n in node.names}
     local = set() if isinstance(function, ast.ClassDef) else (bound(body) | set(parameters(function))) - declared
-    return (read(body) | inner) - local
+    return frozenset((read(body) | inner) - local)
 
 
 def same(one: ast.AST, other: ast.AST) -> bool:

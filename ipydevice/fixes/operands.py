@@ -8,6 +8,7 @@ from ipydevice import placement
 from ipydevice.diagnose.evaluate import MISSING
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import call_name
+from ipydevice.diagnose.source import once_a_node
 from ipydevice.fixes.context import Context
 from ipydevice.fixes.homebound import brought_home
 from ipydevice.fixes.names import bound, last_name, root
@@ -111,22 +112,28 @@ def _to_host(node: ast.AST) -> bool:
     return any(isinstance(n, ast.Call) and last_name(n.func) in ("cpu", "numpy", "tolist") for n in ast.walk(node))
 
 
+@once_a_node
+def _parents_below(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """By each node that which it stands in, where that is not the tree itself."""
+    return {child: node for node in ast.walk(tree) if node is not tree for child in ast.iter_child_nodes(node)}
+
+
 def wanted_on_host(ctx: Context, name: str, area: ast.AST | None = None) -> bool:
     """Is this name also used where only the host will do: numpy, plots, loaders, lengths? In all cells or `area`."""
     trees = [ctx.work.effects(cell).tree for cell in ctx.work.order] if area is None else [area]
     for tree in trees:
-        parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        parents = _parents_below(tree)
         for node in ast.walk(tree):
             if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
                 continue
             below: ast.AST = node
-            up = parents.get(node)
+            up = None if node is tree else parents.get(node, tree)
             while up is not None and not isinstance(up, ast.stmt):
                 if isinstance(up, ast.Call) and (
                     last_name(up.func) in ("numpy", *LOADERS) or root(up.func) in HOST_ROOTS or _is_lengths(up, below)
                 ):
                     return True
-                below, up = up, parents.get(up)
+                below, up = up, None if up is tree else parents.get(up, tree)
     return False
 
 

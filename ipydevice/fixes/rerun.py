@@ -18,7 +18,6 @@ from typing import Any
 
 from ipydevice import placement
 from ipydevice.cells import Cell
-from ipydevice.diagnose.source import Source
 from ipydevice.diagnosis import Rerun
 from ipydevice.fixes import registries
 from ipydevice.fixes.costs import LONG, called, dangers, seconds, trains
@@ -54,14 +53,14 @@ class Rerunner:
     def __init__(self, work: Workspace) -> None:
         self._work = work
 
-    def plan(self, after: Mapping[Cell, str]) -> Plan:
-        """What to run when the cells in `after` have got new raw texts."""
+    def plan(self, after: Mapping[Cell, str], trees: Mapping[Cell, ast.Module]) -> Plan:
+        """What to run when the cells in `after` have got new raw texts, and these trees."""
         failed = self._work.failed
         if failed is None:
             return Plan()
         order = self._work.order
         edited = [cell for cell in order if cell in after]
-        effects = {cell: self._effects(cell, after) for cell in order}
+        effects = {cell: self._effects(cell, trees) for cell in order}
         roots = list(edited)
         kept = self._kept(order, roots, effects, after)
         again = self._half_stepped(kept, effects)
@@ -120,18 +119,14 @@ class Rerunner:
         kept = self._kept(order, [], effects, {}, set(names))
         return self._described(kept, effects, {}, failed)
 
-    def _effects(self, cell: Cell, after: Mapping[Cell, str]) -> Effects:
-        if cell not in after:
+    def _effects(self, cell: Cell, trees: Mapping[Cell, ast.Module]) -> Effects:
+        if cell not in trees:
             return self._work.effects(cell)
-        edited, before = Effects(Source(self.python(after[cell])).tree), self._work.effects(cell).definitions
+        edited, before = Effects(trees[cell]), self._work.effects(cell).definitions
         for name, node in edited.definitions.items():
             if name in before and same(before[name], node):
                 edited.definitions[name] = before[name]  # of which much is known already
         return edited
-
-    def python(self, raw: str) -> str:
-        """The Python of a cell's text."""
-        return self._work.history.python(Cell(0, raw))[0]
 
     def _kept(
         self,
@@ -142,6 +137,8 @@ class Rerunner:
         new: set[str] | None = None,
     ) -> list[Cell]:
         failed = order[-1]
+        if roots == [failed] and not new:  # the last, so that nothing uses what it changes
+            return [failed]
         changed: set[str] = set(new or ())
         candidates: list[Cell] = []
         rebound: set[str] = set()  # by a cell that runs again: who bound them later has to bind them once more

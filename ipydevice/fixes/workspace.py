@@ -13,8 +13,8 @@ from typing import Any
 from ipydevice.cells import Cell
 from ipydevice.diagnose.evaluate import MISSING, Scope
 from ipydevice.diagnose.finding import Finding, Site
-from ipydevice.diagnose.source import Source
-from ipydevice.fixes.names import Effects, bound, parameters, receiver
+from ipydevice.diagnose.source import Source, of_cell
+from ipydevice.fixes.names import Effects, bound, bound_by, parameters, receiver
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -31,6 +31,7 @@ class Workspace:
         self._local_names: dict[ast.AST, set[str]] = {}
         self.devices_told: dict[tuple[str, int], list[tuple[float, str]]] = {}  # by name and id of a live object
         self._functions: dict[ast.AST, list[ast.AST]] = {}
+        self._bound_before: dict[tuple[ast.AST, ast.AST], set[str]] = {}
 
     @cached_property
     def failed(self) -> Cell | None:
@@ -81,8 +82,7 @@ class Workspace:
         """The cell's text with its tree, parsed once."""
         found = self._sources.get(cell)
         if found is None:
-            text, shift = self.history.python(cell)
-            found = self._sources[cell] = Source(text, cell.raw, cell=cell, shift=shift)
+            found = self._sources[cell] = of_cell(self.history, cell)
         return found
 
     @cached_property
@@ -180,7 +180,7 @@ class Workspace:
         inner = True
         for function in self.functions(source, node):
             if name in self._locals(function):
-                return name in parameters(function) or not inner or _bound_before(source, node, name, function)
+                return name in parameters(function) or not inner or name in self._before(source, node, function)
             inner = False
         names = self.globals_of(site)
         if name not in names:
@@ -188,7 +188,7 @@ class Workspace:
         around = next(self.functions(source, node), None)
         if source.cell is None:
             at_top = around is None
-            return _bound_before(source, node, name, source.tree) if at_top else name in bound(source.tree.body)
+            return name in (self._before(source, node, source.tree) if at_top else bound(source.tree.body))
         binders = self.binders(name)
         here = self.position(source.cell)
         if not binders or any(self.position(cell) < here for cell in binders):
@@ -197,7 +197,14 @@ class Workspace:
             return True  # looked up when the function is called, which is later; an object may be made before
         if around is not None:
             return any(cell is source.cell for cell in binders)
-        return _bound_before(source, node, name, source.tree)
+        return name in self._before(source, node, source.tree)
+
+    def _before(self, source: Source, node: ast.AST, scope: ast.AST) -> set[str]:
+        """What is surely bound when `node` runs; asked for each name of the notebook."""
+        found = self._bound_before.get((node, scope))
+        if found is None:
+            found = self._bound_before[node, scope] = _bound_before(source, node, scope)
+        return found
 
     def names(self, site: Site) -> Iterator[tuple[str, bool]]:
         """(name, is it local) of all names that are bound at `site`, the nearest first."""
@@ -297,22 +304,23 @@ def _comprehension_names(source: Source, node: ast.AST) -> set[str]:
     return found
 
 
-def _bound_before(source: Source, node: ast.AST, name: str, scope: ast.AST) -> bool:
-    """Does a statement that surely ran before `node` bind the name?"""
+def _bound_before(source: Source, node: ast.AST, scope: ast.AST) -> set[str]:
+    """The names that statements which surely ran before `node` bind in the scope."""
+    found: set[str] = set()
     child: ast.AST = node
-    for up in (*source.ancestors(node),):
-        if isinstance(up, (ast.For, ast.AsyncFor)) and child in up.body and name in bound([up.target]):
-            return True
-        if isinstance(up, (ast.With, ast.AsyncWith)) and child in up.body and name in bound(up.items):
-            return True
+    for up in source.ancestors(node):
+        if isinstance(up, (ast.For, ast.AsyncFor)) and child in up.body:
+            found |= bound_by(up.target)
+        if isinstance(up, (ast.With, ast.AsyncWith)) and child in up.body:
+            found |= bound(up.items)
         for _, block in ast.iter_fields(up):
             if isinstance(block, list) and child in block:
                 for earlier in block[: block.index(child)]:
-                    if isinstance(earlier, ast.stmt) and name in bound([earlier]) and not isinstance(earlier, ast.If):
-                        return True
-                    if isinstance(earlier, ast.If) and name in bound(earlier.body) & bound(earlier.orelse):
-                        return True
+                    if isinstance(earlier, ast.If):
+                        found |= bound(earlier.body) & bound(earlier.orelse)
+                    elif isinstance(earlier, ast.stmt):
+                        found |= bound_by(earlier)
         if up is scope:
-            return False
+            break
         child = up
-    return False
+    return found

@@ -9,7 +9,15 @@ from itertools import chain, islice
 from typing import Any
 
 from ipydevice.placement.kinds import array_library, home_of, is_a, is_module, is_tensor, torch_class
-from ipydevice.placement.members import COMPOSABLE, MODULE_HOOKS, MODULE_INTERNALS, ClassParts, parts_of, plain_text
+from ipydevice.placement.members import (
+    COMPOSABLE,
+    MODULE_HOOKS,
+    MODULE_INTERNALS,
+    ClassParts,
+    is_namespace,
+    parts_of,
+    plain_text,
+)
 from ipydevice.placement.reader import FactReader
 from ipydevice.placement.tensors import device_of, quiet
 from ipydevice.placement.walk import DEPTH, LEAVES, MOST_MEMBERS, NO_TENSORS, Bounds, Cut, Visit, open_up, walk_within
@@ -104,7 +112,7 @@ def _inside_module(root: object, parts: ClassParts) -> Inside:
                 modules.append(value)
             elif is_tensor(value):
                 found.loose.append(value)
-            elif home_of(value) not in NO_TENSORS:
+            elif home_of(value) not in NO_TENSORS and not is_namespace(value):
                 others.append(Visit(value, "", None, "", None, None, 1))
     tensors = dict(zip(map(id, registered), registered, strict=True))
     tensors.pop(id(None), None)

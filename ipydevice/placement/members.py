@@ -220,6 +220,11 @@ def size_of(o: Any) -> int:
     return dict.__len__(state) if _subclass(dict, type(state)) else 0
 
 
+def is_namespace(o: object) -> bool:
+    """Whether `o` is the ``globals()`` of a program or module: nobody who keeps it owns all that it names."""
+    return type(o) is dict and "__builtins__" in o
+
+
 def field_names(cls: type) -> tuple[str, ...]:
     """The fields of a named tuple's class, or nothing."""
     if cls is tuple:
@@ -310,6 +315,8 @@ def _of_state(name: str) -> str:
 
 
 def _of_function(o: Any) -> Iterator[Holding]:
+    if "__wrapped__" in o.__dict__:  # the shorter way to what a decorator has in its closure too
+        yield Holding(dotted, "__wrapped__", o.__dict__["__wrapped__"], "closure")
     names = o.__code__.co_freevars
     for i, cell in enumerate(o.__closure__ or ()):
         yield from _of_cell(cell, f".__closure__[{i}].cell_contents", names[i] if i < len(names) else None)

@@ -28,6 +28,7 @@ from ipydevice.placement.members import (
     Via,
     holdings,
     is_container,
+    is_namespace,
     size_of,
 )
 
@@ -52,7 +53,7 @@ LEAVES = frozenset(
 # Packages whose objects are large webs without tensors; a shell or a figure would cost 200,000 looks for nothing.
 NO_TENSORS = frozenset({
     "IPython", "ipykernel", "traitlets", "jupyter_client", "ipywidgets", "matplotlib", "pandas", "plotly", "altair",
-    "logging", "threading", "asyncio", "zmq", "tornado", "tqdm", "pathlib", "datetime", "re", "random",
+    "logging", "threading", "asyncio", "zmq", "tornado", "tqdm", "pathlib", "datetime", "re", "random", "ipydevice",
 })  # fmt: skip
 
 
@@ -93,7 +94,7 @@ def is_leaf(o: object) -> bool:
 def walk(
     o: object, *, limit: int = 2000, depth: int = 8, looks: int = MOST_MEMBERS, parts: ClassParts | None = None
 ) -> Iterator[Found]:
-    """Every tensor inside `o`, nearest first, each object once.
+    """Every tensor inside `o`, nearest first, each object once; what ``globals()`` it keeps is not entered.
 
     At most `limit` tensors are told, `depth` levels and `looks` members looked at; Python modules are not entered.
     `parts` knows classes that were met before, as in `members`.
@@ -162,7 +163,9 @@ def open_up(queue: deque[Visit], seen: dict[int, Any], parts: ClassParts, bounds
                 if limit <= 0:
                     bounds.cut = "members"
                     return
-            elif not _subclass(ModuleType, type(value)) and home_of(value) not in NO_TENSORS:
+            elif (
+                not _subclass(ModuleType, type(value)) and home_of(value) not in NO_TENSORS and not is_namespace(value)
+            ):
                 if level >= depth:
                     bounds.cut = bounds.cut or "depth"
                 elif is_container(value):
@@ -250,7 +253,9 @@ def kind_of(o: object, bounds: Bounds | None = None) -> str | None:
             return kind
     if array_library(o) is not None:
         return "array"
-    if home_of(o) in NO_TENSORS or not _holds_tensor(o, bounds or Bounds(depth=DEPTH, looks=FEW_LOOKS)):
+    if home_of(o) in NO_TENSORS or is_namespace(o):
+        return None
+    if not _holds_tensor(o, bounds or Bounds(depth=DEPTH, looks=FEW_LOOKS)):
         return None
     if is_container(o):
         return "container"
@@ -269,8 +274,8 @@ def _holds_tensor(o: object, bounds: Bounds) -> bool:
         return True
     if not bounds.cut:
         return False
-    first = islice(holdings(o, {}), _FIRST) if is_container(o) else ()
-    return any(next(walk(item.value, limit=1, looks=_FIRST), None) is not None for item in first)
+    first = (item.value for item in islice(holdings(o, {}), _FIRST)) if is_container(o) else ()
+    return any(next(walk(one, limit=1, looks=_FIRST), None) is not None for one in first if not is_namespace(one))
 
 
 FEW_LOOKS = 20_000  # of `kind_of`: 10 to 100 ms

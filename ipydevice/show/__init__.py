@@ -14,7 +14,7 @@ from ipydevice.report import CheckReport
 if TYPE_CHECKING:
     from ipydevice.show.tree import Panel
 
-__all__ = ["display", "display_after_error", "html", "markdown", "text", "tree_of"]
+__all__ = ["display", "display_after_error", "html", "markdown", "printed", "string", "text", "tree_of"]
 
 # The views are imported when something is shown: `%load_ext ipydevice` passes here, and costs every start.
 
@@ -37,6 +37,20 @@ def text(view: Diagnosis | Inventory | CheckReport, *, width: int = 100, color: 
     from ipydevice.show import as_text
 
     return as_text.render(tree_of(view), width=width, color=color)
+
+
+def printed(view: Diagnosis | Inventory | CheckReport, *, width: int = 100, color: bool = False) -> str:
+    """As `text`, where no shell takes `%devicefix`: the code of each fix stands below it, as long as it takes."""
+    from ipydevice.show import as_text
+
+    return as_text.render(tree_of(view).without_magics(), width=width, color=color)
+
+
+def string(view: Diagnosis | Inventory | CheckReport) -> str:
+    """What ``str(view)`` is: with magics where there is a shell, else with the code of the fixes."""
+    from ipydevice.show import front_end
+
+    return text(view) if front_end.has_shell() else printed(view)
 
 
 def html(view: Diagnosis | Inventory | CheckReport) -> str:

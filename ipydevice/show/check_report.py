@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, pairwise
 
-from ipydevice.diagnosis import Mark
+from ipydevice.diagnosis import Mark, Place
 from ipydevice.language import Sentence, clauses, joined, say
-from ipydevice.report import OFFERED, CheckFinding, CheckReport, Elsewhere, Transfer
+from ipydevice.report import DISPLAYED, OFFERED, CheckFinding, CheckReport, Elsewhere, Transfer
 from ipydevice.show import quantities
 from ipydevice.show.panel import entry, option
 from ipydevice.show.tree import Block, Code, Entry, Heading, Options, Panel, Remark, Table
@@ -66,14 +68,9 @@ def _blocks(report: CheckReport) -> Iterator[Block]:
         yield Remark(say("note"), say("repaired for this run only: the code and its objects are as they were"))
     if report.elsewhere:
         rows = tuple(_elsewhere(row) for row in report.elsewhere)
-        yield Table(
-            say("{lines} not on {device}", lines=quantities.plural(len(rows), "line"), device=report.expected),
-            rows,
-            folded=False,
-        )
+        yield Table(_not_there(report), rows, folded=False)
     if report.odd:
-        objects = quantities.plural(len(report.odd), "object")
-        yield Table(say("{objects} with something stray", objects=objects), tuple(map(entry, report.odd)), folded=False)
+        yield Table(_stray(report), tuple(map(entry, report.odd)), folded=False)
         if report.mends:
             yield Options(tuple(option(at, fix) for at, fix in enumerate(report.mends[:OFFERED], number)))
     if report.transfers:
@@ -96,18 +93,36 @@ def _marks_of_all(findings: Sequence[CheckFinding]) -> tuple[Mark, ...] | None:
 
 
 def _summary(report: CheckReport) -> str:
-    found = len(report.findings)
-    parts = [quantities.plural(found, "device mistake") if found else say("no device mistake")]
+    parts = list(_wrong(report)) or [say("no device mistake")]
     if report.cell is not None:
         parts[0] = say("{found} in In [{cell}]", found=parts[0], cell=report.cell)
-    if report.elsewhere:
-        lines = quantities.plural(len(report.elsewhere), "line")
-        parts.append(say("{lines} not on {device}", lines=lines, device=report.expected))
+    if not report.findings and (report.elsewhere or report.odd):
+        parts.append(say("no call mixes devices"))
     for kind, (one, several) in _COUNTED.items():
         count = sum(each.count for each in report.transfers if each.kind == kind and "pinned" not in each.target)
         if count:
             parts.append(say(one if count == 1 else several, count=f"{count:,}"))
     return clauses(parts)
+
+
+def _wrong(report: CheckReport) -> Iterator[str]:
+    """What is not as it should be, each kind with its number."""
+    if report.findings:
+        yield quantities.plural(len(report.findings), "device mistake")
+    if report.elsewhere:
+        yield _not_there(report)
+    if report.odd:
+        yield _stray(report)
+
+
+def _not_there(report: CheckReport) -> str:
+    return say(
+        "{lines} not on {device}", lines=quantities.plural(len(report.elsewhere), "line"), device=report.expected
+    )
+
+
+def _stray(report: CheckReport) -> str:
+    return say("{objects} with something stray", objects=quantities.plural(len(report.odd), "object"))
 
 
 _COUNTED: dict[str, tuple[Sentence, Sentence]] = {
@@ -130,14 +145,15 @@ def _finding(finding: CheckFinding, number: int, marks: tuple[Mark, ...] | None,
         yield Code(str(diagnosis.failed), diagnosis.failed.source, marks, further)
     others = [place for place in finding.places if (place.cell, place.file, place.line) != finding.line]
     if others:
-        places = say("; ").join(map(str, others[:PLACES_EACH]))
+        places = say("; ").join(str(_short(place)) for place in others[:PLACES_EACH])
         if len(others) > PLACES_EACH:
             places = say("{names} and {count} more", names=places, count=len(others) - PLACES_EACH)
         yield Remark(say("also"), places)
     if diagnosis.explanation:
         yield Remark(say("why"), diagnosis.explanation)
     if not finding.repaired:
-        yield Remark(say("run"), raised)
+        later = say("where it could not be repaired its error was raised")
+        yield Remark(say("run"), say("; ").join((finding.repair, later)) if finding.repair else raised)
     elif finding.repair:
         yield Remark(say("run"), finding.repair)
     if finding.offered:
@@ -158,10 +174,12 @@ def _transfer(transfer: Transfer) -> Entry:
     remark = say("{times} in a loop", times=times) if transfer.loop else times if transfer.count > 1 else ""
     if transfer.inside:
         remark = clauses(filter(None, (remark, say("{call} inside", call=transfer.call))))
+    elif transfer.call == DISPLAYED:
+        remark = clauses(filter(None, (remark, say("displayed by the cell"))))
     if transfer.advice:
         remark = say("{remark}: {advice}", remark=remark, advice=transfer.advice)
     return Entry(
-        name=f"{transfer.place}: {transfer.expression or transfer.call}",
+        name=f"{_short(transfer.place)}: {transfer.expression or transfer.call}",
         kind=say(_KINDS[transfer.kind]),
         device=f"{transfer.source} → {transfer.target}",
         shape=quantities.shape(transfer.shape),
@@ -172,9 +190,14 @@ def _transfer(transfer: Transfer) -> Entry:
     )
 
 
+def _short(place: Place) -> Place:
+    """A line of a table has no room for folders, and the line's number matters more."""
+    return place if place.file is None else replace(place, file=os.path.basename(place.file))
+
+
 def _elsewhere(row: Elsewhere) -> Entry:
     return Entry(
-        name=f"{row.place}: {row.place.source}",
+        name=f"{_short(row.place)}: {row.place.source}",
         kind=say(_ROLES[row.role]),
         device=row.device,
         shape=quantities.shape(row.shape),

@@ -104,6 +104,11 @@ def wanted() -> DeviceTools:
     return settings.of(_shell())
 
 
+def has_shell() -> bool:
+    """Whether somebody could type a magic."""
+    return _shell() is not None
+
+
 def _shell() -> Any:
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None else None

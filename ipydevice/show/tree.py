@@ -13,6 +13,7 @@ from typing import Literal, overload
 from ipydevice.diagnosis import Mark, MarkedLine
 
 Tone = Literal["error", "plain"]
+CHANGES = 4  # lines of code below each fix that is typed by hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,16 @@ class Panel:
     blocks: tuple[Block, ...]
     lines: int | None = None  # at most so many in the text view, where leaving out notes can do it
     fold: Fold | None = None  # this line stands for the whole until somebody opens it
+
+    def without_magics(self) -> Panel:
+        """As it is where no shell takes `%devicefix`: nothing applies a fix, so a person types its code."""
+        blocks = tuple(
+            Options(tuple(replace(option, command="") for option in block.options), changes=CHANGES)
+            if isinstance(block, Options)
+            else block
+            for block in self.blocks
+        )
+        return replace(self, blocks=blocks, lines=None)
 
 
 @dataclass(frozen=True, slots=True)

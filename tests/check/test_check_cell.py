@@ -146,7 +146,28 @@ class TestOptions:
         changed = notebook.check(cell, "--dry").report.mutated
         assert set(changed) == {
             "history['loss']['train']", "box.n", "items", "net.weight", "net.bias", "net.extra", "opt.state",
+            "net.weight.grad", "net.bias.grad",
         }  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("write", "changed"),
+        [
+            ("net.weight.data.mul_(2)", {"net.weight"}),
+            ("net.weight.data[0] = 5", {"net.weight"}),
+            ("net.bias.data = net.bias.data + 1", {"net.bias"}),
+            ("with torch.no_grad():\n    net.bias.add_(1)", {"net.bias"}),
+            ("net.weight.data.sum(); net.weight.data + 1; t.detach(); t.data.cpu();", set()),
+            ("t.data += 1; t.grad = torch.ones(3)", {"t", "t.grad"}),
+            ("net(torch.ones(1, 4)).sum().backward()", {"net.weight.grad", "net.bias.grad"}),
+            ("opt.zero_grad()", {"t.grad"}),
+        ],
+    )
+    def test_dry_names_what_is_written_past_autograd(self, notebook: Notebook, write: str, changed: set[str]) -> None:
+        grad = "" if "t.grad" in write else "t.grad = torch.ones(3)\n"
+        notebook.run(
+            f"net = nn.Linear(4, 2)\nt = torch.ones(3, requires_grad=True)\n{grad}opt = torch.optim.SGD([t], lr=0.1)"
+        )
+        assert set(notebook.check(write, "--dry").report.mutated) == changed
 
     def test_dry_keeps_neither_the_last_value_nor_the_random_numbers(self, notebook: Notebook) -> None:
         notebook.run(X + "\nimport random")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import Notebook
 
 import ipydevice
 from ipydevice.virtual import virtual_gpus
@@ -83,6 +84,35 @@ def test_decorator() -> None:
         result = step(torch.ones(3, device="cuda:0"))
     assert result.tolist() == [2.0, 2.0, 2.0]
     assert step.__doc__ == "Adds."
+    assert len(step.report.findings) == 1
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["def step(x)", "async def step(x)", "def step(x): yield\ndef other(x)", "async def step(x): yield\ndef o()"],
+)
+def test_a_decorated_function_does_not_own_the_notebook(notebook: Notebook, head: str) -> None:
+    notebook.run("x = torch.ones(3, device=device)\nimport ipydevice")
+    notebook.run(f"@ipydevice.check\n{head}: return x")
+    text = notebook.run("%devices").text
+    assert "1 name with a device" in text
+    assert "step" not in text
+    notebook.run(
+        "def make():\n    w = torch.ones(3)\n    @ipydevice.check\n    def step(x): return x + w\n    return step"
+    )
+    notebook.run("step = make()\nstep(x);")
+    assert "w is on cpu" in str(notebook.names["step"].report)
+    assert "step.__wrapped__.__clos" in notebook.run("%devices -v").text  # what it has of its own is its own
+
+
+def test_a_decorated_function_that_raises() -> None:
+    @ipydevice.check(stop=True)
+    def step(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.ones(3)
+
+    with virtual_gpus(1), pytest.raises(RuntimeError, match="same device"):
+        step(torch.ones(3, device="cuda:0"))
+    assert step.report.stopped
     assert len(step.report.findings) == 1
 
 
@@ -164,6 +194,12 @@ def test_wrong_marker():
 def test_own_failure():
     assert 1 == 2
 
+@pytest.mark.ipydevice
+def test_own_failure_behind_a_mistake():
+    late = torch.ones(3)
+    torch.ones(3, device="cuda:0") * late
+    assert 3 == 4
+
 def test_unmarked():
     torch.ones(3)
 
@@ -189,9 +225,14 @@ def test_as_a_plugin_of_pytest(tmp_path: Path) -> None:
     assert {name for name, word in outcome.items() if word == "PASSED"} == {
         "test_clean", "test_may_wait", "test_unmarked", "test_fixture",
     }  # fmt: skip
-    assert len(outcome) == 9, run.stdout
+    assert len(outcome) == 10, run.stdout
     assert "torch.ones(3) is on cpu" in run.stdout
     assert "1 wait for a device" in run.stdout
-    assert "1 line not on cuda:0" in run.stdout
+    assert "1 line not on cuda:0, no call mixes devices" in run.stdout
     assert "takes a device and transfers=True, but got speed=" in run.stdout
     assert "assert 1 == 2" in run.stdout
+    assert "assert 3 == 4" in run.stdout
+    assert "late is on cpu" in run.stdout.split("Captured ipydevice call", 1)[1]
+    assert "%devicefix" not in run.stdout  # nobody takes it here
+    assert '+ late = torch.ones(3, device="cuda:0")' in run.stdout
+    assert "test_suite.py, line 21: " in run.stdout

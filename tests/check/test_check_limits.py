@@ -116,7 +116,33 @@ def test_a_mistake_inside_of_a_checkpoint(notebook: Notebook, reentrant: bool) -
     if checked.run.error is not None:
         assert type(checked.run.error) is RuntimeError
         assert "w is on cpu" in checked.run.text
-        assert not checked.report.findings[-1].repaired
+        (finding,) = checked.report.findings  # once more, in backward
+        assert (finding.count, finding.repaired) == (2, False)
+        assert "w was copied to cuda:0 for each call; where it could not be repaired" in checked.run.text
+
+
+KEPT_FOR_BACKWARD = {
+    "what a custom function has saved": (
+        "class Times(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, a, b):\n"
+        "        ctx.save_for_backward(a, b)\n        return a * b\n    @staticmethod\n    def backward(ctx, g):\n"
+        "        one, other = ctx.saved_tensors\n        return g * other, g * one\n"
+        "Times.apply(x, late).sum().backward()\n"
+    ),
+    "what has no name": (
+        "from torch.utils.checkpoint import checkpoint\n"
+        "checkpoint(lambda t: t * torch.ones(4), x, use_reentrant=False).sum().backward()\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("cell", KEPT_FOR_BACKWARD.values(), ids=KEPT_FOR_BACKWARD)
+def test_what_a_repaired_call_keeps_for_backward_is_the_same_mistake(notebook: Notebook, cell: str) -> None:
+    notebook.run(X + "late = torch.ones(4, requires_grad=True)\nx.requires_grad_();")
+    checked = notebook.check(cell)
+    assert type(checked.run.error) is RuntimeError
+    assert "same device" in str(checked.run.error)
+    (finding,) = checked.report.findings
+    assert (finding.count, finding.repaired) == (2, False)
 
 
 def test_checkpointing(notebook: Notebook) -> None:

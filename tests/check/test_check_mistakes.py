@@ -227,6 +227,11 @@ IN_ONE_CALL = {
         "one, other = torch.ones(3, 2), torch.zeros(1)\ny = torch.addcmul(x, one.T, other)",
         ["one", "other"],
     ),
+    "an index may stay on the host": (
+        "x = torch.zeros(5, device=device)\ni = torch.tensor([0, 1])",
+        "v = torch.ones(2)\nx[i] = v",
+        ["v"],
+    ),
     "parts of one object are one mistake": (
         "from types import SimpleNamespace\nx = torch.randn(2, 3, device=device)",
         "batch = SimpleNamespace(low=torch.ones(3), high=torch.zeros(3))\ny = torch.addcmul(x, batch.low, batch.high)",

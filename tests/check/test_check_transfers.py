@@ -202,6 +202,60 @@ def test_every_kind_of_wait(notebook: Notebook) -> None:
     assert not any(transfer.loop or transfer.explicit for transfer in report.transfers)
 
 
+LAYOUTS = {
+    "sparse": "torch.eye(3).to_sparse()",
+    "rows": "torch.eye(3).to_sparse_csr()",
+    "nested": "torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)])",
+    "quantized": "torch.quantize_per_tensor(torch.ones(3), 1.0, 0, torch.qint8)",
+    "not yet made": "nn.LazyLinear(2).weight",
+    "on meta": "torch.ones(3, device='meta')",
+    "complex, conjugated": "torch.ones(3, dtype=torch.complex64).conj()",
+    "a class of the user's": "torch.ones(3).as_subclass(type('Mine', (torch.Tensor,), {}))",
+    "empty": "torch.ones(0, 4)",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("made", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("options", ["", "cuda:0"])
+def test_tensors_of_every_layout_run_as_they_do_unchecked(notebook: Notebook, made: str, options: str) -> None:
+    cell = (
+        f"t = {made}\nfor _ in range(2):\n    u = t.to(device)\n    v = u.cpu()\nw = [str(u), t.clone(), u.detach()]\n"
+    )
+    plain = notebook.shell.run(cell)
+    checked = notebook.check(cell, options)
+    assert type(checked.run.error) is type(plain.error), checked.run.text
+    assert str(checked.run.error) == str(plain.error)
+    assert checked.report.notes == ()
+    if plain.error is None and made != LAYOUTS["on meta"]:
+        assert {each.call for each in checked.report.transfers} >= {".to()", ".cpu()"}
+
+
+DISPLAYED = """import pprint
+x = torch.ones(3, device=device)
+class Named:
+    def __repr__(self):
+        return f"Named({x})"
+display(x)
+print(x, [x])
+str(x), repr([x])
+pprint.pprint([x])
+display(Named())
+[x, {"a": x}]
+"""
+
+
+def test_what_a_cell_displays_is_told_from_what_it_prints(notebook: Notebook) -> None:
+    checked = notebook.check(DISPLAYED)
+    told = {(each.place.line, each.call, each.count, each.inside) for each in checked.report.transfers}
+    assert told == {
+        (7, "display()", 1, False), (8, "print()", 2, False), (9, "repr()", 1, False), (10, "repr()", 1, True),
+        (6, "display()", 1, False), (12, "displayed", 2, False),
+    }  # fmt: skip
+    assert "×2, displayed by the cell" in checked.run.text
+    assert "print() inside" not in checked.run.text
+
+
 def test_on_the_host_nothing_waits(notebook: Notebook) -> None:
     assert notebook.check(WAITS.replace("device=device", "device='cpu'")).report.transfers == ()
 
@@ -257,6 +311,7 @@ def test_bytes_and_counts(notebook: Notebook) -> None:
         ("net.to('cuda:1'); net.to(device)", "move the module once"),
         ("if loss > 1:\n        pass", "every n-th step"),
         ("print(loss)", "print every n-th step"),
+        ("display(loss)", "print every n-th step"),
         ("kept.append(big.detach().cpu())", "copy them once, after the loop"),
         ("y = big[big > 0]", "torch.where()"),
         ("y = big[index]", "make the index on cuda:0"),

@@ -256,6 +256,54 @@ def test_closures_partials_methods() -> None:
     assert paths(net.forward)[0] == ".__self__.weight"
 
 
+def test_a_decorated_function_is_told_by_the_one_that_it_wraps() -> None:
+    weight = torch.ones(3)
+
+    def step(x: Any) -> Any:
+        return x * weight
+
+    @functools.wraps(step)
+    def timed(x: Any) -> Any:
+        return step(x)
+
+    (found,) = placement.walk(timed)
+    assert found.path == ".__wrapped__.__closure__[0].cell_contents"
+    assert (found.via, found.key) == ("closure", "weight")
+
+
+class Keeper:
+    """Keeps the globals of a program."""
+
+    def __init__(self, names: Any) -> None:
+        self.names = names
+        self.own = torch.ones(2)
+
+
+class KeepingModule(torch.nn.Module):
+    def __init__(self, names: Any) -> None:
+        super().__init__()
+        self.names = names
+
+
+def keeping(names: Any) -> dict[str, Any]:
+    def timed() -> Any:
+        return names
+
+    return {"timed": timed, "partial": functools.partial(timed, names), "module": KeepingModule(names),
+            "deep": {"a": [timed, {"b": names}]}, "list": [names], "itself": names}  # fmt: skip
+
+
+def test_who_keeps_the_globals_of_a_program_does_not_own_what_they_name() -> None:
+    names: dict[str, Any] = {"x": torch.ones(3)}
+    exec("def step(): pass", names)
+    for value in keeping(names).values():
+        assert placement.kind_of(value) in (None, "module")
+        assert placement.devices_of(value) in ((), ("cpu",) if value is names else ())
+    assert paths(Keeper(names)) == [".own"]
+    assert paths(names) == ["['x']"]  # asked for it itself
+    assert placement.kind_of({"x": torch.ones(3)}) == "container"  # names that are nobody's globals
+
+
 def test_hooks_are_members_but_no_part_of_where_a_module_lives() -> None:
     net = torch.nn.Linear(2, 2)
     constant = torch.ones(2, device="meta")
