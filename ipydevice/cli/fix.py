@@ -52,12 +52,9 @@ def run(given: argparse.Namespace) -> int:
     path = Path(given.notebook)
     raw = inputs.read_bytes(path)
     bom = b"\xef\xbb\xbf" if raw.startswith(b"\xef\xbb\xbf") else b""
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no notebook: it is not in UTF-8 ({error.reason} at byte {error.start})") from None
+    text = inputs.decoded_notebook(raw, str(path))
     if not text.strip():
-        raise InputError(f"{path} is empty")
+        raise InputError(f"{path} is empty; {inputs.NOTEBOOK} is read")
     before = NotebookFile.read(text, str(path))
     if before.language not in ("python", "ipython", "python3"):
         raise InputError(f"{path} is a notebook of {before.language}; only Python's are fixed")
