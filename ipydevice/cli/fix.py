@@ -1,6 +1,6 @@
-"""Put fixes of a notebook's device errors into its cells: those that the errors stored in its outputs lead to where
-the text leaves no doubt about them, those for what would fail behind these errors by what the cells show, and those found
-by `lint`. Nothing is run: run the notebook afterwards, since an error may have kept others from being seen.
+"""Put fixes for a notebook's device errors into its cells: those that the errors stored in its outputs lead to where
+the text leaves no doubt about them, those for what would fail behind these errors by what the cells show, and what
+`lint` finds. Nothing is run: run the notebook afterwards, since an error may have kept others from being seen.
 
 Every byte outside the edited cells' sources stays as it is. Without -o, --in-place or --diff the edited notebook is
 written to standard output. Exit code 0 when each stored error was fixed or nothing is to fix, 1 when one remains for
