@@ -63,7 +63,8 @@ class NotebookFile:
 
         version = self.data.get("nbformat")
         if version not in (3, 4):
-            raise InputError(f"{self.name} has notebook format {version}; formats 3 and 4 are read")
+            said = "does not say its notebook format" if version is None else f"has notebook format {version}"
+            raise InputError(f"{self.name} {said}; formats 3 and 4 are read")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # ids that are missing are added to a copy only, and said by its own tools
             try:

@@ -77,6 +77,33 @@ def explain_printed(error: PastedError, history: CellHistory | None = None) -> D
     return _of_text(mismatch, printed[id(raised)].frames, history, [])
 
 
+def is_mended(error: PastedError, history: CellHistory) -> bool:
+    """Whether the cells, as they are by now, bring together what a printed error found apart."""
+    from ipydevice import messages, text_traceback
+    from ipydevice.diagnose import foresee
+
+    top, printed = text_traceback.exception_of(error)
+    found = messages.find(top)
+    return found is not None and foresee.is_mended(found[1], printed[id(found[0])].frames, history)
+
+
+def foreseen(error: PastedError, history: CellHistory) -> Iterator[Diagnosis]:
+    """What would fail behind a printed error once it is mended, as far as the cells tell; each with its fixes."""
+    from ipydevice import messages, text_traceback
+    from ipydevice.diagnose import foresee
+    from ipydevice.diagnose.describe import describe
+    from ipydevice.fixes.from_text import propose_from_text
+
+    top, printed = text_traceback.exception_of(error)
+    found = messages.find(top)
+    accelerator = next((name for name in found[1].devices if name not in ("cpu", "meta")), None) if found else None
+    if found is None or accelerator is None or found[1].kind != "placement":
+        return
+    mismatch = messages.Mismatch(id="", family="", text="", devices=(accelerator, "cpu"))
+    for finding in foresee.foresee(mismatch, printed[id(found[0])].frames, history):
+        yield describe(finding, propose_from_text(finding), [], [say(FROM_TEXT)])
+
+
 def _of_text(
     mismatch: Mismatch, frames: Sequence[PastedFrame], history: CellHistory | None, notes: list[str]
 ) -> Diagnosis:

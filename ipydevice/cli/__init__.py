@@ -17,7 +17,7 @@ import ipydevice
 from ipydevice.input_error import InputError
 
 # argparse rather than a library: these commands need no more, and whoever installs ipydevice into a
-# running kernel should get as little else as possible.
+# running kernel should get as little else as possible.  It has no shell completion, and nothing that is required has.
 COMMANDS = {
     "explain": "explain the device errors in a notebook, a log or a pasted traceback",
     "lint": "find device mistakes in notebooks and programs before they run",

@@ -112,6 +112,8 @@ def _nothing(name: str, printed: list[PastedError]) -> str:
     seen = f" (it shows {', '.join(kinds)})" if kinds else ""
     memory = any("out of memory" in error.message for error in printed)
     hint = "; `%devices --sort bytes` in a notebook shows what holds the memory" if memory else ""
+    if not hint and name.endswith((".py", ".pyi")):
+        hint = f"; `ipydevice lint {name}` looks for mistakes in a program"
     return f"no device error in {where}{seen}{hint}"
 
 

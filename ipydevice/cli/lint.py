@@ -130,7 +130,8 @@ def _one(fix: bool, work: tuple[Path, Settings]) -> Report | str:
         raw = inputs.read_bytes(path)
         if not raw.strip():
             return Report(str(path))
-        text = _decoded(raw, path)
+        decoded = inputs.decoded_notebook if path.suffix == ".ipynb" else inputs.decoded_program
+        text = decoded(raw, str(path))
         if not fix:
             return lint.check(text, str(path), settings)
         report = lint.fixed(text, str(path), settings)
@@ -144,30 +145,8 @@ def _one(fix: bool, work: tuple[Path, Settings]) -> Report | str:
         return f"{path}: nested too deeply to be read"
 
 
-def _decoded(raw: bytes, path: Path) -> str:
-    if path.suffix == ".ipynb":
-        encoding = "utf-8-sig"
-    else:
-        import io
-        import tokenize
-
-        try:
-            encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)  # PEP 263
-        except SyntaxError as error:
-            raise InputError(f"{path}: {error.msg}") from None
-    if b"\0" in raw:
-        raise InputError(f"{path}: no text file")
-    try:
-        return raw.decode(encoding)
-    except (UnicodeDecodeError, LookupError):
-        raise InputError(f"{path}: not in its encoding, {encoding}") from None
-
-
 def _write(path: Path, text: str, before: bytes) -> None:
-    import io
-    import tokenize
-
-    encoding = "utf-8" if path.suffix == ".ipynb" else tokenize.detect_encoding(io.BytesIO(before).readline)[0]
+    encoding = "utf-8" if path.suffix == ".ipynb" else inputs.program_encoding(before, str(path))
     if before.startswith(b"\xef\xbb\xbf"):
         encoding = "utf-8-sig"
     try:

@@ -17,10 +17,12 @@ import argparse
 import os
 import runpy
 import sys
+import zipfile
 from pathlib import Path
 from types import TracebackType
 
 from ipydevice import excepthooks
+from ipydevice.cli import inputs
 from ipydevice.input_error import InputError
 
 
@@ -43,6 +45,7 @@ def run(given: argparse.Namespace) -> int:
             raise InputError(f"{path}: no such file")
         if path.suffix == ".ipynb":
             raise InputError(f"{path} is a notebook; `jupyter execute` runs it, `ipydevice explain` reads its errors")
+        _require_program(path)
     if given.virtual is not None and given.virtual < 1:
         raise InputError(f"--virtual takes a number of GPUs from 1 on, and is {given.virtual}")
     excepthooks.install()  # for its threads
@@ -54,6 +57,17 @@ def run(given: argparse.Namespace) -> int:
         return _run(given.program, given.args, as_module=given.module)
     finally:
         excepthooks.uninstall()
+
+
+def _require_program(path: Path) -> None:
+    """Raises InputError for what cannot be read, or is binary and nothing that `python` runs."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(4096)
+        if path.suffix != ".pyc" and not zipfile.is_zipfile(path):
+            inputs.require_text(begin, str(path), "a Python program")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror or error})") from None
 
 
 def _run(program: str, args: list[str], *, as_module: bool) -> int:

@@ -20,7 +20,7 @@ from ipydevice.diagnose.reading import HOST, Reading
 from ipydevice.messages import Mismatch
 from ipydevice.text_frames import PastedFrame
 
-__all__ = ["analyse"]
+__all__ = ["Meeting", "analyse", "choose", "meetings"]
 
 
 def analyse(mismatch: Mismatch, frames: Sequence[PastedFrame], history: CellHistory | None = None) -> Finding | None:
@@ -42,7 +42,7 @@ def analyse(mismatch: Mismatch, frames: Sequence[PastedFrame], history: CellHist
     node, seen = _running(last, mismatch, reading)
     site = Site(last.source, locate.store_statement(last.source, node))
     found = Finding(mismatch=mismatch, failed=site, history=history, namespace=reading.namespace)
-    found.read = lambda place: reading.device(place.node, place)
+    found.read = reading.at
     if mismatch.kind == "availability":
         found.cause = "no_accelerator"
         return found
@@ -51,7 +51,7 @@ def analyse(mismatch: Mismatch, frames: Sequence[PastedFrame], history: CellHist
         _name_state(found, optimizer, reading)
         return found
     found.operands = [meeting.operand for meeting in seen]
-    _choose(found, seen, mismatch, reading)
+    choose(found, seen, mismatch, reading)
     if found.stray is None and mismatch.family == "tensoriterator":
         # The message does not tell which of the operators it was.
         found.operands = _all_operands(last, mismatch, reading) or found.operands
@@ -61,7 +61,7 @@ def analyse(mismatch: Mismatch, frames: Sequence[PastedFrame], history: CellHist
 def _all_operands(last: PrintedSite, mismatch: Mismatch, reading: Reading) -> list[Operand]:
     """What the line that failed computes with, in the order in which it is written."""
     nodes = [node for node in ast.walk(last.statement) if isinstance(node, (ast.BinOp, ast.AugAssign, ast.Compare))]
-    found = [meeting.operand for node in nodes for meeting in _meetings(node, last, mismatch, reading)]
+    found = [meeting.operand for node in nodes for meeting in meetings(node, last, mismatch, reading)]
     places = {
         (node.lineno, node.col_offset): one
         for one in found
@@ -71,7 +71,7 @@ def _all_operands(last: PrintedSite, mismatch: Mismatch, reading: Reading) -> li
 
 
 @dataclass(slots=True)
-class _Meeting:
+class Meeting:
     """One operand, and whether its device follows from the code rather than from the message."""
 
     operand: Operand
@@ -79,19 +79,23 @@ class _Meeting:
     read: bool
 
 
-def _running(last: PrintedSite, mismatch: Mismatch, reading: Reading) -> tuple[ast.AST, list[_Meeting]]:
+def _running(last: PrintedSite, mismatch: Mismatch, reading: Reading) -> tuple[ast.AST, list[Meeting]]:
     """The expression that failed, and what met in it: the marked one, else the first whose operands differ."""
     if last.node is not None:
-        seen = _meetings(last.node, last, mismatch, reading)
+        seen = meetings(last.node, last, mismatch, reading)
         if seen:
             return last.node, seen
     candidates = [node for node in ast.walk(last.statement) if isinstance(node, _MEETS) and not _is_move(node)]
     candidates.sort(key=_size)  # inner ones run first
+    if last.below is None and mismatch.family == "tensoriterator":
+        # What a module's forward raises is printed with its frames: this is an operator's.
+        own = [node for node in candidates if not _calls_module(node, last, reading)]
+        candidates = own if any(isinstance(node, (ast.BinOp, ast.AugAssign)) for node in own) else candidates
     named = [node for node in candidates if _is_named(node, last, mismatch, reading)]
     if last.below in _CALLED:
         modules = [node for node in named if isinstance(node, ast.Call) and _holds_tensors(node.func, last, reading)]
         named = [*modules, *(node for node in named if node not in modules)]
-    read = [(node, _meetings(node, last, mismatch, reading)) for node in named or candidates]
+    read = [(node, meetings(node, last, mismatch, reading)) for node in named or candidates]
     for node, seen in read:
         if len({meeting.operand.device for meeting in seen if meeting.read} - {None}) > 1:
             return node, seen
@@ -120,6 +124,10 @@ def _is_move(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda", "cpu")
     )
+
+
+def _calls_module(node: ast.AST, last: PrintedSite, reading: Reading) -> bool:
+    return isinstance(node, ast.Call) and reading.modules.is_one(node.func, Site(last.source, node.func))
 
 
 def _holds_tensors(callee: ast.expr, last: PrintedSite, reading: Reading) -> bool:
@@ -155,7 +163,7 @@ def _is_named(node: ast.AST, last: PrintedSite, mismatch: Mismatch, reading: Rea
     return isinstance(node, ast.Subscript) and mismatch.family.startswith("index")
 
 
-def _meetings(node: ast.AST, last: PrintedSite, mismatch: Mismatch, reading: Reading) -> list[_Meeting]:
+def meetings(node: ast.AST, last: PrintedSite, mismatch: Mismatch, reading: Reading) -> list[Meeting]:
     """What meets in `node`; of a call of a module also the module."""
     callee = node.func if isinstance(node, ast.Call) else None
     is_module = callee is not None and (
@@ -182,7 +190,7 @@ def _meetings(node: ast.AST, last: PrintedSite, mismatch: Mismatch, reading: Rea
             kind="module" if role == "callee" else "tensor",
             role=role,
         )
-        found.append(_Meeting(operand, site, read=device is not None and told in (None, device)))
+        found.append(Meeting(operand, site, read=device is not None and told in (None, device)))
     return found
 
 
@@ -208,7 +216,7 @@ def _may_be_tensor(node: ast.expr) -> bool:
     return True
 
 
-def _choose(found: Finding, seen: list[_Meeting], mismatch: Mismatch, reading: Reading) -> None:
+def choose(found: Finding, seen: list[Meeting], mismatch: Mismatch, reading: Reading) -> None:
     """Which of them is the stray: by the rule where one wants the host, else the one left on the host."""
     if mismatch.kind == "meta":
         return  # the texts that made the weights do not tell which were never loaded
@@ -257,7 +265,7 @@ def _name_state(found: Finding, optimizer: Site, reading: Reading) -> None:
     found.evidence = reading.evidence(optimizer, None)
 
 
-def _wanted_on_host(seen: list[_Meeting], mismatch: Mismatch) -> _Meeting | None:
+def _wanted_on_host(seen: list[Meeting], mismatch: Mismatch) -> Meeting | None:
     """The argument that a rule wants on the host: by its name, else what the code has on an accelerator."""
     wanted = mismatch.host_required or mismatch.argument or ""
     seen = [meeting for meeting in seen if meeting.operand.device != HOST]
@@ -271,7 +279,7 @@ def _wanted_on_host(seen: list[_Meeting], mismatch: Mismatch) -> _Meeting | None
     return next(iter(on_card or receivers), None)
 
 
-def _fill_by_elimination(hosts: list[_Meeting], others: list[_Meeting], seen: list[_Meeting], reading: Reading) -> None:
+def _fill_by_elimination(hosts: list[Meeting], others: list[Meeting], seen: list[Meeting], reading: Reading) -> None:
     """Of two devices and one operand whose device is not known, it has the one that is left."""
     unknown = [m for m in seen if m.operand.device is None]
     if len(unknown) != 1 or len(reading.devices) < 2 or isinstance(unknown[0].site.node, ast.BinOp):
@@ -284,7 +292,7 @@ def _fill_by_elimination(hosts: list[_Meeting], others: list[_Meeting], seen: li
         others.append(unknown[0])
 
 
-def _name(found: Finding, stray: _Meeting | None, other: _Meeting | None, target: str | None, reading: Reading) -> None:
+def _name(found: Finding, stray: Meeting | None, other: Meeting | None, target: str | None, reading: Reading) -> None:
     if stray is None or target is None:
         return
     device = stray.operand.device or reading.accelerator or ""

@@ -5,18 +5,19 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from ipydevice.cells import CellHistory
 from ipydevice.diagnose import bindings
 from ipydevice.diagnose.evaluate import MISSING
-from ipydevice.diagnose.finding import How, Site, Step
+from ipydevice.diagnose.finding import Site, Step
 from ipydevice.diagnose.frames import Sources
 from ipydevice.diagnose.infer import FACTORIES, LIKES, VIEWS, keyword, with_index
 from ipydevice.diagnose.modules_read import Modules
-from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.printed import PrintedSite
-from ipydevice.diagnose.source import FunctionNode, Source
+from ipydevice.diagnose.source import Source
+from ipydevice.diagnose.static_tracer import TORCH, StaticTracer, root
 from ipydevice.language import say
 from ipydevice.messages import Mismatch
 
@@ -27,56 +28,21 @@ _DEVICE_NAME = re.compile(r"(^|_)(dev|device|gpu|cuda|rank|local_rank)(_|\d|$)",
 _LOADER = re.compile(r"loader|dataset|batches|(^|_)dl(_|$)|(^|_)ds(_|$)", re.I)
 _PASSES_ON = frozenset("enumerate tqdm trange zip iter next islice cycle list tuple reversed prefetch".split())
 _NO_TENSOR = frozenset("item tolist size dim numel stride shape ndim len int float str print range".split())
-_TORCH = ("torch", "th", "F", "nn")
 # Which argument of a call the checks' own names mean; the rest belongs to the module that is called.
 _GIVEN: Final = frozenset("mat1 input index indices x query batch1 vec tensor".split())
 _HELD: Final = frozenset("mat2 weight bias running_mean running_var weight_ih weight_hh self batch2 parameter".split())
 
 
-class StaticTracer(Tracer):
-    """Follows names through printed frames, which have no values."""
-
-    def __init__(self, sources: Sources, sites: Sequence[PrintedSite], namespace: dict[str, Any]) -> None:
-        super().__init__(sources, [], namespace)
-        self.sites = sites
-
-    def one_step(self, site: Site) -> Step | None:
-        """The statement that gave the expression at `site` its value."""
-        return self._step(site, None)
-
-    def _of_parameter(
-        self, source: Source, function: FunctionNode, name: str, frame: Any, *, closure: bool
-    ) -> Step | None:
-        """The argument in the printed frame outside; then as for a function whose frame is gone."""
-        how: How = "closure" if closure else "argument"
-        for inner, outer in zip(reversed(self.sites), list(reversed(self.sites))[1:], strict=False):
-            if inner.source is not source or source.function(inner.statement) is not function:
-                continue
-            first = bindings.parameters(function)[:1]
-            bound = first in (["self"], ["cls"])
-            called = [node for node in ast.walk(outer.statement) if isinstance(node, ast.Call)]
-            for call in called:
-                given = bindings.argument_for(call, function, name, bound)
-                if given is not None and _may_call(call, function):
-                    return Step(how, Site(outer.source, call), given)
-        return super()._of_parameter(source, function, name, frame, closure=closure)
-
-
-def _may_call(call: ast.Call, function: FunctionNode) -> bool:
-    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    name = getattr(function, "name", "<lambda>")
-    return called == name or name in ("forward", "__call__", "<lambda>", "__init__", "__getitem__")
-
-
 class Reading:
     """The sources of one error, read for devices."""
 
-    def __init__(self, sites: Sequence[PrintedSite], mismatch: Mismatch, history: CellHistory) -> None:
-        self.mismatch = mismatch
-        self.history = history
+    def __init__(
+        self, sites: Sequence[PrintedSite], mismatch: Mismatch, history: CellHistory, sources: Sources | None = None
+    ) -> None:
+        self.mismatch, self.history = mismatch, history
         self.accelerator = next((name for name in mismatch.devices if name not in (HOST, "meta")), None)
         self.devices = mismatch.devices
-        self.sources = Sources(history)
+        self.sources = sources or Sources(history)  # parsed already, where many places are read
         for site in sites:
             if site.source.cell is not None:
                 self.sources._cells[site.source.cell] = site.source
@@ -105,6 +71,10 @@ class Reading:
         return found
 
     # Devices -------------------------------------------------------------------------------
+
+    def at(self, site: Site) -> str | None:
+        """Where the value of the expression at `site` is; None where the code does not tell."""
+        return self.device(site.node, site)
 
     def device(self, node: ast.AST | None, site: Site, depth: int = 0) -> str | None:
         """Where the value of `node` is; None where the code does not tell."""
@@ -169,7 +139,7 @@ class Reading:
             return False
         text = ast.unparse(step.value)
         calls = any(
-            isinstance(node, ast.Call) and (self._is_torch(node.func) or ast.unparse(node.func).startswith("self."))
+            isinstance(node, ast.Call) and (self.is_torch(node.func) or ast.unparse(node.func).startswith("self."))
             for node in ast.walk(step.value)
         )
         return cls.name in self.modules.classes and calls and not re.search(r"\.to\(|\.cuda\(|device", text)
@@ -180,18 +150,18 @@ class Reading:
         if moved is not None:
             return moved or None
         explicit = keyword(node, "device")
-        if name in FACTORIES and self._is_torch(node.func):
+        if name in FACTORIES and self.is_torch(node.func):
             return self._denoted_at(explicit, site, depth) if explicit is not None else HOST
         if name in LIKES and explicit is not None:
             return self._denoted_at(explicit, site, depth)
-        if name == "load" and self._is_torch(node.func):
+        if name == "load" and self.is_torch(node.func):
             where = keyword(node, "map_location")
             return self._denoted_at(where, site, depth) if where is not None else None
         if keyword(node, "return_tensors") is not None:
             return HOST  # tokenizers and processors of transformers
         if name in _NO_TENSOR:
             return None
-        if name in _PASSES_ON or self._is_torch(node.func):
+        if name in _PASSES_ON or self.is_torch(node.func):
             if name == "next" and node.args and self._is_loader(node.args[0]):
                 return HOST
             return self._one(site, depth, *node.args)
@@ -273,21 +243,45 @@ class Reading:
         return bool(_DEVICE_NAME.search(name))
 
     def _is_loader(self, node: ast.expr) -> bool:
+        """Whether a loop over it gets batches as a DataLoader makes them: by what made it, else by its name."""
+        for part in ast.walk(node):
+            name = part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", "")
+            made = self._makers.get(name) if isinstance(part, ast.Name) else None
+            if name == "DataLoader" or made == "DataLoader":
+                return True
+            if made is not None and made in self._own:
+                return False  # of the user's: it may move what it hands out
         return any(
-            isinstance(part, (ast.Name, ast.Attribute))
-            and _LOADER.search(getattr(part, "id", "") or getattr(part, "attr", ""))
+            _LOADER.search(getattr(part, "id", "") or getattr(part, "attr", ""))
             for part in ast.walk(node)
-        ) or any(isinstance(part, ast.Name) and part.id == "DataLoader" for part in ast.walk(node))
+            if isinstance(part, (ast.Name, ast.Attribute))
+        )
+
+    @cached_property
+    def _makers(self) -> dict[str, str]:
+        """By name the last name of what is called to make it: ``train = DataLoader(...)``."""
+        found: dict[str, str] = {}
+        for node in (node for source in self.texts for node in ast.walk(source.tree)):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=func)):
+                    found[name] = ast.unparse(func).rpartition(".")[2]
+        return found
+
+    @cached_property
+    def _own(self) -> set[str]:
+        """Names of the functions and classes of the texts."""
+        defined = (ast.FunctionDef, ast.ClassDef)
+        return {n.name for source in self.texts for n in ast.walk(source.tree) if isinstance(n, defined)}
 
     def is_library(self, node: ast.expr) -> bool:
         """A module of Python's, or something in one: ``F``, ``nn.functional.relu``."""
-        root = _root(node)
-        return isinstance(root, ast.Name) and root.id in self.libraries
+        found = root(node)
+        return isinstance(found, ast.Name) and found.id in self.libraries
 
     @staticmethod
-    def _is_torch(func: ast.expr) -> bool:
-        root = _root(func)
-        return isinstance(root, ast.Name) and root.id in _TORCH and isinstance(func, ast.Attribute)
+    def is_torch(func: ast.expr) -> bool:
+        found = root(func)
+        return isinstance(found, ast.Name) and found.id in TORCH and isinstance(func, ast.Attribute)
 
     def _returned(self, func: ast.expr) -> tuple[ast.expr, Site] | None:
         if not isinstance(func, ast.Name):
@@ -380,12 +374,6 @@ class Reading:
                     )
                 )
         return facts
-
-
-def _root(node: ast.expr) -> ast.expr:
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node
 
 
 def _imported(texts: Sequence[Source]) -> set[str]:

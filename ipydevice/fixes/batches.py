@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ipydevice import placement
-from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.finding import Site, Step
 from ipydevice.fixes import classes, moves, phrases
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.names import last_name, receiver
@@ -25,6 +25,44 @@ HELPER = '''def move_to(batch, device):
     return batch
 
 '''
+
+
+def container_in_loop(ctx: Context, step: Step) -> Proposal | None:
+    """Where nothing lives: what the loop's body uses as a dict or a list has no ``.to()``, but what is in it has."""
+    loop = step.site.node
+    if ctx.finding.read is None or not isinstance(loop, ast.For):
+        return None
+    names = [n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name) and n.id in phrases.stray_names(ctx)]
+    kind = _used_as(loop.body, names[0]) if len(names) == 1 else None
+    site = Site(step.site.source, loop.body[0], step.site.frame)
+    device = ctx.device(site, avoid=names) if kind is not None else None
+    if kind is None or device is None:
+        return None
+    name = names[0]
+    moved = f'v.to({device}) if hasattr(v, "to") else v'
+    code = f"{{k: {moved} for k, v in {name}.items()}}" if kind is dict else f"[{moved} for v in {name}]"
+    draft = ctx.draft(site.source)
+    draft.top_of(loop.body, f"{name} = {code}")
+    return Proposal(say("move the whole of {name} at once", name=name), [draft])
+
+
+def _used_as(body: list[ast.stmt], name: str) -> type | None:
+    """dict or list by how a name is used: ``batch["x"]``, ``f(**batch)``, ``batch.items()``; ``*batch``."""
+
+    def is_it(node: ast.AST) -> bool:
+        return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+
+    for node in (node for statement in body for node in ast.walk(statement)):
+        match node:
+            case ast.Subscript(value=value, slice=ast.Constant(value=str())) if is_it(value):
+                return dict
+            case ast.keyword(arg=None, value=value) | ast.Attribute(value=value, attr="items" | "keys" | "values") if (
+                is_it(value)
+            ):
+                return dict
+            case ast.Starred(value=value) | ast.Assign(targets=[ast.Tuple()], value=value) if is_it(value):
+                return list
+    return None
 
 
 def whole_batch(ctx: Context) -> Iterator[Proposal]:

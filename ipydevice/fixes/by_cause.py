@@ -64,7 +64,7 @@ def left_behind(ctx: Context) -> Iterator[Proposal]:
         return
     for step in ctx.chain:
         if step.how == "loop":
-            yield from _one(moves.in_loop(ctx, step))
+            yield from _one(batches.container_in_loop(ctx, step) or moves.in_loop(ctx, step))
             break
         if step.how == "argument":
             yield from _one(moves.beside_other_arguments(ctx))

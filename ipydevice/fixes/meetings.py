@@ -10,6 +10,7 @@ from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes.context import Context
 from ipydevice.fixes.names import last_name, parameters, root
+from ipydevice.fixes.operands import is_operand
 
 # Of a tensor's methods those whose arguments are sizes and kinds, no tensors.
 _SIZES = frozenset(
@@ -32,6 +33,34 @@ def device_met(ctx: Context, source: Source, use: ast.expr) -> str | None:
                 return f"{name}.device"
         below = up
     return None
+
+
+def would_be_stray(ctx: Context, site: Site, body: list[ast.stmt], name: str) -> bool:
+    """Where nothing lives: whether a name is where the stray is, meets others in `body`, and none that is there too."""
+    read, stray, met = ctx.finding.read, ctx.stray, False
+    if read is None or stray is None:
+        return False
+    for statement in body:
+        for node in ast.walk(statement):
+            if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
+                continue
+            if any(read(Site(site.source, other)) == stray.device for other in _all_beside(site.source, node)):
+                return False
+            met = met or (ctx.is_stray(Site(site.source, node, site.frame)) and is_operand(ctx, site, node))
+    return met
+
+
+def _all_beside(source: Source, use: ast.expr) -> Iterator[ast.expr]:
+    """What stands beside a use in its own call or operator."""
+    below: ast.AST = use
+    for up in source.ancestors(use):
+        if isinstance(up, ast.stmt):
+            return
+        found = [part for part in _beside(up, below) if not isinstance(part, ast.Constant)]
+        if found:
+            yield from found
+            return
+        below = up
 
 
 def some_input(ctx: Context, source: Source, node: ast.AST) -> str | None:

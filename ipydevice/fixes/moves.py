@@ -14,6 +14,7 @@ from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.edits import Draft
 from ipydevice.fixes.factories import follows_already, fresh, is_gathering, left_to_caller, make_on_device
 from ipydevice.fixes.in_place import changed_in_place
+from ipydevice.fixes.meetings import would_be_stray
 from ipydevice.fixes.names import bound, last_name, parameters, root
 from ipydevice.fixes.operands import is_operand, meets_home
 from ipydevice.fixes.phrases import listed, move_all, moved_where_made, spoken, stray_names, target_value, to
@@ -58,10 +59,12 @@ def _wanted(ctx: Context, site: Site, target: ast.AST, body: list[ast.stmt]) -> 
     for name in names:
         live = ctx.work.value(site, name)
         if (name in wrong and (live is MISSING or placement.is_tensor(live))) or (
-            live is not MISSING and ctx.strays_like(live) and _meets_others(ctx, site, body, name)
+            _meets_others(ctx, site, body, name)
+            if live is not MISSING and ctx.strays_like(live)
+            else live is MISSING and would_be_stray(ctx, site, body, name)
         ):
             chosen.append(name)
-    return chosen
+    return chosen if wrong & set(chosen) or ctx.finding.read is None else []
 
 
 def _first_position(target: ast.AST, name: str) -> tuple[int, int]:
@@ -151,7 +154,8 @@ def _reaches_target(ctx: Context, site: Site, statement: ast.Assign) -> bool:
         live = ctx.work.value(site, name)
         if live is not MISSING and placement.is_tensor(live):
             return ctx.target is None or placement.device_of(live) == ctx.target
-    return False
+    read = ctx.finding.read  # of a text: where its value moves to
+    return read is not None and read(Site(site.source, statement.value)) == ctx.target
 
 
 def _imitated(ctx: Context, site: Site, call: ast.Call, name: str) -> str:

@@ -8,7 +8,9 @@ from functools import cached_property
 
 from ipydevice.diagnose import bindings
 from ipydevice.diagnose.infer import FACTORIES
+from ipydevice.lint.defaults import Defaults
 from ipydevice.lint.document import Document
+from ipydevice.lint.numbers import has_no_dimension
 
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 _MODULES = ("torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module")
@@ -129,23 +131,21 @@ class Names:
 
     # Values --------------------------------------------------------------------------------
 
+    @cached_property
+    def defaults(self) -> Defaults:
+        return Defaults(self)
+
     def is_fresh(self, node: ast.AST | None) -> bool:
-        """Whether a call makes a tensor on the default device, since no ``device=`` is given."""
+        """Whether a call makes a tensor on the host: no ``device=`` is given, and no other default is set around it.
+
+        One of no dimension is none: it may meet those of any device.
+        """
         if self.called(node) not in FRESH:
             return False
         assert isinstance(node, ast.Call)
-        if any(keyword.arg in ("device", None) for keyword in node.keywords):
+        if any(keyword.arg in ("device", None) for keyword in node.keywords) or has_no_dimension(self, node):
             return False
-        return not self._is_number(node)
-
-    def _is_number(self, node: ast.Call) -> bool:
-        """``torch.tensor(0.5)``: a tensor of no dimension may meet those of any device."""
-        if not self.called(node).endswith((".tensor", ".Tensor", ".full")):
-            return False
-        first = node.args[0] if node.args else None
-        if self.called(node).endswith(".full"):
-            return isinstance(first, ast.Tuple) and not first.elts
-        return first is not None and not isinstance(first, (ast.List, ast.Tuple, ast.ListComp))
+        return not self.defaults.is_set and not self.defaults.around(node)
 
     def is_tensor(self, node: ast.expr, scope: Scope, depth: int = 0) -> bool:
         """Whether the code shows that the value is a tensor: made by torch, or handed out by a loader's loop."""
@@ -162,7 +162,7 @@ class Names:
             return self.is_tensor(node.left, scope, depth + 1) or self.is_tensor(node.right, scope, depth + 1)
         if isinstance(node, ast.Name):
             # `x = x.to(device)` says nothing about the first x.
-            found = [one for one in bindings.of_name(scope, node.id) if _root(one.value) != node.id]
+            found = [one for one in bindings.of_name(scope, node.id) if root_of(one.value) != node.id]
             return bool(found) and all(
                 binding.how == "assignment"
                 and binding.part is None
@@ -173,7 +173,7 @@ class Names:
         return False
 
 
-def _root(node: ast.expr | None) -> str:
+def root_of(node: ast.expr | None) -> str:
     """``x`` in ``x.view(3).to(device)``."""
     while isinstance(node, (ast.Call, ast.Attribute)):
         node = node.func if isinstance(node, ast.Call) else node.value

@@ -64,7 +64,8 @@ def merge(folder: str | os.PathLike[str]) -> RanksReport:
     """
     place = Path(folder)
     if not place.is_dir():
-        raise InputError(f"{place}: no such folder; give the one that write_rank_report(folder) was called with")
+        said = "no folder but a file" if place.exists() else "no such folder"
+        raise InputError(f"{place}: {said}; give the one that write_rank_report(folder) was called with")
     rows: list[RankRow] = []
     missing: list[Missing] = []
     parameters: dict[int, Mapping[str, str]] = {}

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,48 @@ def test_explain(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     file = tmp_path / "a.ipynb"
     file.write_bytes(BAD_BOOKS[name])
     refused(["explain", str(file)], capsys)
+
+
+BINARY = {
+    "binary": bytes(range(256)) * 4,
+    "a pickle": b"\x80\x02}q\x00.",
+    "a ZIP archive": b"PK\x03\x04" + b"\0" * 40,
+    "a picture": b"\x89PNG\r\n" + b"\0" * 40,
+    "UTF-16": "import torch\n".encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("command", ["explain", "fix", "run", "lint"])
+@pytest.mark.parametrize("kind", BINARY)
+def test_what_is_no_text_is_told_with_what_is_wanted(
+    command: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was given, what is read, and what to do."""
+    if (command, kind) == ("explain", "UTF-16"):
+        pytest.skip("logs of Windows are read")
+    file = tmp_path / "a.py"
+    file.write_bytes(BINARY[kind])
+    said = refused([command, str(file)], capsys)
+    assert kind in said
+    wanted = {"explain": "a notebook, a log or a traceback", "fix": "a notebook (.ipynb)", "run": "a Python program",
+              "lint": "a Python program or a notebook (.py, .pyi, .ipynb)"}[command]  # fmt: skip
+    assert f"{wanted} in UTF-8 is read; " in said
+
+
+def test_a_program_in_another_encoding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.py"
+    file.write_bytes("x = 'ü'  # torch".encode("latin-1"))
+    assert "declares no encoding; save it as UTF-8" in refused(["lint", str(file)], capsys)
+
+
+def test_an_archive_runs_as_in_python(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "app.pyz", "w") as app:
+        app.writestr("__main__.py", "print('runs')")
+    run = subprocess.run(
+        [sys.executable, "-m", "ipydevice", "run", str(tmp_path / "app.pyz")],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (run.returncode, run.stdout) == (0, "runs\n"), run.stderr
 
 
 @pytest.mark.parametrize("command", ["explain", "fix", "run", "lint"])

@@ -172,7 +172,9 @@ def test_through_a_pipe_that_closes() -> None:
 def test_stdin_that_is_empty(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
     assert main(["explain", "-"]) == 2
-    assert capsys.readouterr().err == "ipydevice explain: standard input is empty\n"
+    assert capsys.readouterr().err == (
+        "ipydevice explain: standard input is empty; a notebook, a log or a traceback is read\n"
+    )
 
 
 TIMED = [

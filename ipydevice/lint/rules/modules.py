@@ -20,7 +20,9 @@ from ipydevice.lint.uses import HARMLESS, MOVES, is_own_function
 def plain_attribute(names: Names) -> Iterator[Problem]:
     for cls, _, node, name in _set_in_init(names):
         fresh = isinstance(node.value, ast.Call) and names.is_fresh(node.value)
-        if fresh and _met_in_forward(names, cls, name) and len(bindings.of_attribute(cls, name)) == 1:
+        if not fresh or names.defaults.makes_all_of(cls):
+            continue
+        if _met_in_forward(names, cls, name) and len(bindings.of_attribute(cls, name)) == 1:
             yield Problem(
                 node,
                 f"self.{name} is a plain tensor: it stays behind when the module moves",

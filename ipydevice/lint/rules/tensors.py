@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ipydevice.diagnose import bindings
 from ipydevice.diagnose.infer import keyword
 from ipydevice.fixes.edits import Draft
+from ipydevice.lint import plainly
 from ipydevice.lint.names import Names, Scope
 from ipydevice.lint.rule import Change, Problem, rule
 
@@ -82,29 +83,28 @@ def _mapped(names: Names, call: ast.Call) -> Change | None:
 def thrown_away(names: Names) -> Iterator[Problem]:
     for scope, node in names.in_scopes():
         match node:
-            case ast.Expr(
-                value=ast.Call(func=ast.Attribute(value=ast.Name(id=name) as moved, attr="to" | "cuda" | "cpu"))
-            ) if names.is_tensor(moved, scope) or _from_loader(scope, name):
-                yield Problem(node, f"the moved copy of {name} is thrown away", _kept(names, node, name))
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=moved, attr="to" | "cuda" | "cpu"))):
+                if _is_to_raise(names, node):
+                    continue
+                if names.is_tensor(moved, scope) or plainly.is_tensor(names, scope, moved):
+                    name = names.source.segment(moved)
+                    change = _kept(names, node, moved) if plainly.may_be_bound(scope, moved) else None
+                    yield Problem(node, f"the moved copy of {name} is thrown away", change)
 
 
-def _from_loader(scope: Scope, name: str) -> bool:
-    """A name that a loop over a loader binds as one of several: a tensor."""
-    found = bindings.of_name(scope, name)
-    return bool(found) and all(
-        binding.how == "loop"
-        and binding.part is not None
-        and binding.value is not None
-        and re.search(r"(^|_)(data_?)?loader(_|$|\b)", ast.unparse(binding.value)) is not None
-        and "enumerate" not in ast.unparse(binding.value)
-        for binding in found
+def _is_to_raise(names: Names, node: ast.AST) -> bool:
+    """Whether a test expects an error of the call: ``with pytest.raises(RuntimeError): x.to(device)``."""
+    return any(
+        isinstance(up, (ast.With, ast.AsyncWith)) and any("aises" in ast.unparse(one.context_expr) for one in up.items)
+        for up in names.source.ancestors(node)
     )
 
 
-def _kept(names: Names, node: ast.Expr, name: str) -> Change | None:
-    text = names.source.segment(node)
-    if node.lineno != node.end_lineno:
-        return None
+def _kept(names: Names, node: ast.Expr, moved: ast.expr) -> Change | None:
+    text, name = names.source.segment(node), names.source.segment(moved)
+    by_number = isinstance(moved, ast.Subscript) and not isinstance(getattr(moved.slice, "value", None), str)
+    if node.lineno != node.end_lineno or by_number:
+        return None  # a batch may be a tuple, which takes no new item
 
     def change(draft: Draft) -> object:
         return draft.replace_statement(node, f"{name} = {text}")
