@@ -114,6 +114,8 @@ class Analysis:
         last = choice.chain[-1] if choice.chain else None
         if last is None:
             return bool(stray.member) and stray.via == "item"  # who filled the list is not known
+        if isinstance(last.value, (ast.ListComp, ast.GeneratorExp, ast.DictComp)):
+            return bool(stray.member)  # which of many calls made it is not known
         if last.how not in ("assignment", "attribute") or not isinstance(last.value, ast.Call):
             return False
         name = ast.unparse(last.value.func).rpartition(".")[2]

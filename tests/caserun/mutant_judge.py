@@ -246,6 +246,10 @@ def causes(mutant: Mutant, stray: list[Any], error: str) -> set[str]:
             allowed.add("model_split_multi_gpu")
         if _made_by_a_factory(mutant) or _is_an_argument(mutant):  # whose job the move was, nothing says
             allowed.add("fresh_tensor_no_device")
+        if "from_numpy" in mutant.stray_text:
+            allowed |= {"library_returns_cpu", "fresh_tensor_no_device"}
+        if any(isinstance(held, nn.Module) for held in getattr(value, "__dict__", {}).values()):
+            allowed.add("model_not_moved")  # an object that moves the modules which it holds
     return allowed
 
 
