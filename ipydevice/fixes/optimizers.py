@@ -10,13 +10,16 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import Scope, is_of, value
 from ipydevice.diagnose.finding import Site, Step
+from ipydevice.diagnose.infer import keyword
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes import classes, moves, origins, results
 from ipydevice.fixes.attributes import at_use, owners
 from ipydevice.fixes.context import Context, Proposal
+from ipydevice.fixes.factories import fresh
 from ipydevice.fixes.movers import is_move
-from ipydevice.fixes.names import bound, last_name, parameters, root
+from ipydevice.fixes.names import bound, free, last_name, parameters, root
 from ipydevice.fixes.objects import move_object
+from ipydevice.fixes.optimizer_code import moving
 from ipydevice.language import say
 from ipydevice.placement.kinds import attributes, torch_class
 
@@ -27,11 +30,11 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
     if stray is None:
         return
     near = origins.near(ctx)
-    if near is not None:  # the optimizer's own step() makes it
+    if near is not None and not _follows(ctx, near):  # the optimizer's own step() makes it
         made = moves.where_made(ctx, near)
         if made is not None:
             yield made
-    name = _optimizer_name(ctx)
+    name, optimizer = _optimizer(ctx)
     if name is None:
         for owner, _ in owners(ctx):
             if placement.is_optimizer(owner):
@@ -44,11 +47,11 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
         return
     live_name = _name_in_workspace(ctx, name)
     counted = _uncounted(ctx, live_name) if live_name else None
-    live = "\n".join(filter(None, (counted, _state_loop(ctx, live_name)))) if live_name else None
+    live = "\n".join(filter(None, (counted, _state_loop(ctx, optimizer, live_name)))) if live_name else None
     moved = _moved_on_the_way(ctx, name)
     for site, statement, here in [(*moved, name)] if moved is not None else _places(ctx, name):
         draft = ctx.draft(site.source)
-        code = _state_loop(ctx, here, site)
+        code = _state_loop(ctx, optimizer, here, site)
         if here == name and _runs(ctx, site, statement):  # nothing else is known: where it steps
             draft.before(_first_on_its_line(site.source, statement), code)
         else:
@@ -63,6 +66,15 @@ def optimizer_state(ctx: Context) -> Iterator[Proposal]:
         if ctx.fixes(proposal):
             yield proposal
             return
+
+
+def _follows(ctx: Context, made: Step) -> bool:
+    """``group["d"] = torch.zeros(1, device=p.device)``: made where it belongs, so what was loaded has replaced it."""
+    statement = made.site.source.statement(made.site.node)
+    said = getattr(statement, "value", None) or made.site.node
+    calls = fresh(said, ctx.scope(made.site))
+    devices = [keyword(call, "device") for call in calls]
+    return bool(calls) and all(isinstance(device, ast.Attribute) and device.attr == "device" for device in devices)
 
 
 def _said(counted: bool) -> str:
@@ -90,19 +102,19 @@ def _counts(ctx: Context) -> bool:
     return not held or any(type(state) is dict and "step" in state for state in held)
 
 
-def _optimizer_name(ctx: Context) -> str | None:
+def _optimizer(ctx: Context) -> tuple[str | None, Any]:
+    """What the failing code, or else the workspace, calls the optimizer; the optimizer."""
     stray = ctx.stray
     assert stray is not None
-    node: ast.AST = stray.site.node
-    for part in ast.walk(node):
+    for part in ast.walk(stray.site.node):
         if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)):
             live = ctx.value(Site(stray.site.source, part, stray.site.frame))
             if placement.is_optimizer(live):
-                return stray.site.source.segment(part)
+                return stray.site.source.segment(part), live
     for name, live in list(ctx.finding.namespace.items()):
         if live is stray.owner and placement.is_optimizer(live) and not name.startswith("_"):
-            return name
-    return None
+            return name, live
+    return None, None
 
 
 def _uncounted(ctx: Context, name: str) -> str | None:
@@ -132,18 +144,11 @@ def _is_host_number(step: Any) -> bool:
     return type(step) is torch_class("tensor") and placement.device_of(step) == "cpu" and placement.shape_of(step) == ()
 
 
-def _state_loop(ctx: Context, name: str, site: Site | None = None) -> str:
-    p, state, k, v = ("param", "state", "key", "value")
+def _state_loop(ctx: Context, optimizer: Any, name: str, site: Site | None = None) -> str:
+    """Code that moves what the optimizer keeps, with names that are free at the place."""
     area = None if site is None else site.source.function(site.node)
     taken = {n.id for n in ast.walk(area) if isinstance(n, ast.Name)} if area is not None else ctx.finding.namespace
-    if any(n in taken for n in (p, state, k, v)):
-        p, state, k, v = ("param_", "state_", "key_", "value_")
-    return (
-        f"for {p}, {state} in {name}.state.items():\n"
-        f"    for {k}, {v} in {state}.items():\n"
-        f'        if {k} != "step" and hasattr({v}, "to"):\n'
-        f"            {state}[{k}] = {v}.to({p}.device)"
-    )
+    return moving(optimizer, name, taken)
 
 
 def _name_in_workspace(ctx: Context, name: str) -> str | None:
@@ -288,9 +293,15 @@ def _runs(ctx: Context, site: Site, statement: ast.stmt) -> bool:
 def _knows(ctx: Context, site: Site, statement: ast.stmt, name: str) -> bool:
     """Is the optimizer made by then, and is this no statement that only makes it?"""
     base = name.split(".")[0]
-    if base in bound([statement]) or _makes(site, statement, name):
+    if base in bound([statement]) or _makes(site, statement, name) or _speaks_of_another(ctx, site, base):
         return False
     return ctx.work.available(Site(site.source, statement, site.frame), base)
+
+
+def _speaks_of_another(ctx: Context, site: Site, base: str) -> bool:
+    """Is the place in a function that does not know the global of that name, and may run before there is one?"""
+    function = next(iter(ctx.work.functions(site.source, site.node)), None)
+    return function is not None and not ctx.work.is_local(site, base) and base not in free(function)
 
 
 def _makes(site: Site, statement: ast.stmt, name: str) -> bool:
