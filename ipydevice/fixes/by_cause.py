@@ -17,6 +17,7 @@ from ipydevice.fixes import (
     first_card,
     generators,
     host,
+    kept_home,
     kept_modules,
     late,
     layers,
@@ -263,6 +264,7 @@ WHATEVER: tuple[Repairs, ...] = (
     siblings.forgotten_part,
     resets.put_back,
     late.late,
+    kept_home.moved_at_the_use,
 )
 
 BY_CAUSE: dict[str, tuple[Repairs, ...]] = {

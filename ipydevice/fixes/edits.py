@@ -135,8 +135,8 @@ class Draft:
         return self
 
     def replace_statement(self, statement: ast.stmt, code: str) -> Draft:
-        """A simple statement becomes another simple one; its comment stays."""
-        if not (_is_simple(code) and _is_simple_node(statement)):
+        """A simple statement, or a loop as a whole, becomes a simple one; the comment behind it stays."""
+        if not (_is_simple(code) and (_is_simple_node(statement) or isinstance(statement, ast.For))):
             return self._fail()
         self._changes.append(Span(self._places.start(statement), self._places.end(statement), code))
         new = _statements(code)

@@ -13,7 +13,7 @@ from ipydevice.fixes import bindings, classes
 from ipydevice.fixes.context import Context, Proposal
 from ipydevice.fixes.modules import live_move
 from ipydevice.fixes.movers import devices_within, moves_itself
-from ipydevice.fixes.names import last_name, receiver
+from ipydevice.fixes.names import last_name, receiver, root
 from ipydevice.fixes.workspace import frame_locals
 from ipydevice.language import say
 from ipydevice.placement.kinds import class_name
@@ -40,14 +40,14 @@ def _added_later(ctx: Context) -> Iterator[Proposal]:
         statement = source.statement(step.site.node)
         node = source.class_of(step.site.node)
         if (
-            step.how not in ("attribute", "item")
+            step.how not in ("attribute", "item", "assignment")
             or node is None
             or not isinstance(method, ast.FunctionDef)
             or method.name == "__init__"
-            or not isinstance(statement, ast.Assign)
+            or statement is None
         ):
             continue
-        call = statement.value
+        call = _new_layer(statement, method)
         if not isinstance(call, ast.Call) or not last_name(call.func)[:1].isupper():
             continue
         site = Site(source, call, step.site.frame)
@@ -64,6 +64,34 @@ def _added_later(ctx: Context) -> Iterator[Proposal]:
             note=note,
         )
         return
+
+
+def _new_layer(statement: ast.stmt, method: ast.FunctionDef) -> ast.expr | None:
+    """What makes the layer: of ``self.head = Head()``, ``self.heads.append(Head())``, or ``head = Head()`` above it."""
+    own = receiver(method)
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=made):
+            later = [node for one in ast.walk(method) for node in _registered(one, own) if isinstance(node, ast.Name)]
+            return made if any(node.id == name for node in later) else None
+        case ast.Assign(value=made):
+            return made
+        case _:
+            return next(_registered(getattr(statement, "value", statement), own), None)
+
+
+def _registered(node: ast.AST, own: str) -> Iterator[ast.expr]:
+    """What a call or assignment puts into the object: ``self.blocks.append(x)``, ``self.add_module(name, x)``."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=verb, value=held), args=[*_, last]) if verb in _REGISTERS:
+            if root(held) == own:
+                yield last
+        case ast.Assign(targets=[ast.Attribute() | ast.Subscript() as target], value=value) if root(target) == own:
+            yield value
+        case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id=name), _, value]) if name == own:
+            yield value
+
+
+_REGISTERS = ("append", "insert", "add_module", "register_module")
 
 
 def _of_the_others(ctx: Context, node: ast.ClassDef, own: str) -> str | None:

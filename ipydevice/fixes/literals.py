@@ -166,6 +166,8 @@ def _kept(ctx: Context, site: Site, statement: ast.AST) -> Proposal | None:
         place = _loop_place(loop, value.id, source)
         if place is not None:
             return _assigned(ctx, source, statement, place)
+        if _is_plain(source, loop, value.id) and not _holds_modules(ctx, Site(source, loop.iter, site.frame)):
+            return _all_kept(ctx, source, loop, call)
     live = ctx.value(Site(source, value, site.frame))
     from ipydevice import placement
 
@@ -187,6 +189,27 @@ def _assigned(ctx: Context, source: Source, statement: ast.Expr, target: str) ->
                 draft.replace_statement(other, f"{value.id} = {draft.segment(other.value)}")
                 title = say("keep the results of the moves")
     return Proposal(title, [draft])
+
+
+def _is_plain(source: Source, loop: ast.For, name: str) -> bool:
+    """``for one in batch: one.to(device)``: does the loop go through what has a name, and do nothing else?"""
+    if len(loop.body) > 1 or loop.orelse or "#" in source.segment(loop):
+        return False
+    return isinstance(loop.target, ast.Name) and loop.target.id == name and _is_place(loop.iter)
+
+
+def _holds_modules(ctx: Context, site: Site) -> bool:
+    from ipydevice import placement
+
+    live = ctx.value(site)
+    return type(live) in (list, tuple) and any(placement.is_module(part) for part in live)
+
+
+def _all_kept(ctx: Context, source: Source, loop: ast.For, call: ast.Call) -> Proposal:
+    draft = ctx.draft(source)
+    text, items, one = (source.segment(node) for node in (call, loop.iter, loop.target))
+    draft.replace_statement(loop, f"{items} = [{text} for {one} in {items}]")
+    return Proposal(say("keep the result of {call}", call=text), [draft])
 
 
 def _block_of(source: Source, statement: ast.stmt) -> list[ast.stmt]:

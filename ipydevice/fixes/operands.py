@@ -40,7 +40,7 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
             return placement.is_tensor(ctx.value(Site(site.source, value, site.frame)))
         case ast.Call(args=args, keywords=keywords):
             if (
-                _is_lengths(parent, node)
+                is_lengths(parent, node)
                 or parent.func is node
                 or root(parent.func) in HOST_ROOTS
                 or last_name(parent.func) in LOADERS
@@ -81,7 +81,7 @@ def is_operand(ctx: Context, site: Site, node: ast.AST) -> bool:
             return False
 
 
-def _is_lengths(call: ast.Call, node: ast.AST) -> bool:
+def is_lengths(call: ast.Call, node: ast.AST) -> bool:
     """The argument that pack_padded_sequence wants on the host (torch/nn/utils/rnn.py)."""
     if last_name(call.func) != "pack_padded_sequence":
         return False
@@ -130,7 +130,7 @@ def wanted_on_host(ctx: Context, name: str, area: ast.AST | None = None) -> bool
             up = None if node is tree else parents.get(node, tree)
             while up is not None and not isinstance(up, ast.stmt):
                 if isinstance(up, ast.Call) and (
-                    last_name(up.func) in ("numpy", *LOADERS) or root(up.func) in HOST_ROOTS or _is_lengths(up, below)
+                    last_name(up.func) in ("numpy", *LOADERS) or root(up.func) in HOST_ROOTS or is_lengths(up, below)
                 ):
                     return True
                 below, up = up, None if up is tree else parents.get(up, tree)
@@ -147,7 +147,7 @@ def attribute_wanted_on_host(ctx: Context, path: str) -> bool:
             for part in ast.walk(call):
                 if not (isinstance(part, ast.Attribute) and part.attr == path.rpartition(".")[2]):
                     continue
-                if host or any(_is_lengths(call, a) and part in ast.walk(a) for a in (*call.args, *call.keywords)):
+                if host or any(is_lengths(call, a) and part in ast.walk(a) for a in (*call.args, *call.keywords)):
                     return True
     return False
 
