@@ -77,6 +77,9 @@ class Rerunner:
                 break
             roots += pulled
             kept = self._kept(order, roots, effects, after)
+        settings = self._settings(order, kept, effects)
+        if settings:
+            kept = self._kept(order, [*roots, *settings], effects, after)
         plan = self._described(kept, effects, after, failed)
         plan.steps_anew = bool(again)
         return plan
@@ -103,6 +106,16 @@ class Rerunner:
                 return []
             found += [cell for cell in makers[-1:] if cell not in kept and cell not in found]
         return found
+
+    def _settings(self, order: list[Cell], kept: list[Cell], effects: dict[Cell, Effects]) -> list[Cell]:
+        """The cells that set the default device, where one of `kept` ran before another device was set."""
+        setting = [cell for cell in order[:-1] if any(_sets_default(node) for node in effects[cell].nodes)]
+        makes = [order.index(cell) for cell in kept[:-1] if effects[cell].values and cell not in setting]
+        places = [order.index(cell) for cell in setting]
+        first = max((place for place in places if makes and place < makes[0]), default=None)
+        if first is None or first == places[-1]:
+            return []  # none was in force then, or the same is in force now
+        return [order[place] for place in places if place >= first]
 
     def only_failed(self) -> Plan:
         """Run the failed cell again, nothing else."""
@@ -334,6 +347,11 @@ def _fills(node: ast.AST, name: str) -> bool:
 
 def _calls(node: ast.AST) -> set[str]:
     return {node.func.id} if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else set()
+
+
+def _sets_default(node: ast.AST) -> bool:
+    """``torch.set_default_device(device)``: cells that run again would see the last one."""
+    return isinstance(node, ast.Call) and last_name(node.func) in ("set_default_device", "set_default_tensor_type")
 
 
 def wrapped_optimizer(owner: object) -> Any:

@@ -49,6 +49,24 @@ _MISMATCH = Mismatch(
             [1, 3],
             id="a call of no use",
         ),
+        pytest.param(
+            ["torch.set_default_device(a)", "def f(): return g()", "x = f()", "torch.set_default_device(b)", "x + f()"],
+            {2: "def f(): return h()"},
+            [1, 2, 3, 4, 5],
+            id="under the default device of that time",
+        ),
+        pytest.param(
+            ["torch.set_default_device(a)", "torch.set_default_device(b)", "def f(): return g()", "x = f()", "x + 1"],
+            {3: "def f(): return h()"},
+            [3, 4, 5],
+            id="under the default device that still holds",
+        ),
+        pytest.param(
+            ["torch.set_default_device(a)", "def f(): return g()", "torch.set_default_device(b)", "x = f()", "x + 1"],
+            {2: "def f(): return h()"},
+            [2, 4, 5],
+            id="defined under another default device",
+        ),
         pytest.param(["x = g()", "def f(): return x", "f()"], {1: "x = h()"}, [1, 3], id="names are looked up late"),
         pytest.param(["class A: n = 1", "a = A()", "b = 2", "a.n"], {1: "class A: n = 2"}, [1, 2, 4], id="instances"),
         pytest.param(
