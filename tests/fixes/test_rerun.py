@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def planned(cells: list[str], edits: dict[int, str], namespace: dict[str, Any] |
     source = Source(failed.raw, cell=failed)
     finding = Finding(_MISMATCH, Site(source, source.tree.body[-1]), history, namespace or {})
     by_cell = {history.cells[number - 1]: text for number, text in edits.items()}
-    return Rerunner(Workspace(finding)).plan(by_cell)
+    return Rerunner(Workspace(finding)).plan(by_cell, {cell: ast.parse(text) for cell, text in by_cell.items()})
 
 
 def numbers(plan: Plan) -> list[int | None]:
