@@ -118,7 +118,7 @@ def test_a_cell_that_ran_twice_runs_once() -> None:
             history.close(success=True)
     source = Source("y", cell=history.cells[-1])
     finding = Finding(_MISMATCH, Site(source, source.tree.body[0]), history, {})
-    plan = Rerunner(Workspace(finding)).plan({history.cells[2]: "x = h()"})
+    plan = Rerunner(Workspace(finding)).plan({history.cells[2]: "x = h()"}, {history.cells[2]: ast.parse("x = h()")})
     assert numbers(plan) == [3, 4], "In [2] ran before In [3] did: it is not run after it"
 
 
