@@ -269,3 +269,14 @@ def moved_to(node: ast.Call, scope: Scope) -> str | None:
             if isinstance(given, ast.Attribute) and given.attr == "device":
                 return device(given.value, scope)
     return None
+
+
+def is_passive(node: ast.Call, scope: Scope) -> bool:
+    """Whether the call is one of torch's functions, whose result is where its arguments are."""
+    return call_name(node, scope) not in ("", "load")
+
+
+def builds_module(node: ast.Call, scope: Scope) -> bool:
+    """``nn.GroupNorm(2, c)``: made here, whatever its arguments are."""
+    cls, module = value(node.func, scope), placement.torch_class("module")
+    return module is not None and is_of(cls, type) and type.__subclasscheck__(module, cls)

@@ -9,8 +9,8 @@ from typing import Any
 from ipydevice import placement
 from ipydevice.diagnose.evaluate import value
 from ipydevice.diagnose.finding import Site, Step
-from ipydevice.diagnose.infer import accelerator, device_name, keyword, moved_to, with_index
-from ipydevice.diagnose.origin import Tracer, builds_module
+from ipydevice.diagnose.infer import accelerator, builds_module, device_name, keyword, moved_to, with_index
+from ipydevice.diagnose.origin import Tracer
 
 
 def is_literal(call: ast.Call) -> bool:

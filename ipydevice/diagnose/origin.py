@@ -16,10 +16,10 @@ from ipydevice import placement
 from ipydevice.diagnose import bindings, holders
 from ipydevice.diagnose.bindings import Binding, fillings, in_force, is_empty, most_telling
 from ipydevice.diagnose.code import Code
-from ipydevice.diagnose.evaluate import MISSING, Scope, is_exactly, is_of, value
+from ipydevice.diagnose.evaluate import MISSING, is_exactly, is_of, value
 from ipydevice.diagnose.finding import How, Site, Step
 from ipydevice.diagnose.frames import Frame, Sources
-from ipydevice.diagnose.infer import FACTORIES, call_name, device, is_conversion, keyword
+from ipydevice.diagnose.infer import FACTORIES, builds_module, call_name, device, is_conversion, is_passive, keyword
 from ipydevice.diagnose.meeting import view_of
 from ipydevice.diagnose.source import FunctionNode, Source
 from ipydevice.placement.kinds import class_dicts
@@ -350,7 +350,7 @@ class Tracer(Code):
             case ast.Call(func=ast.Name(id="enumerate" | "zip" | "tqdm"), args=[inner, *_]):
                 inner = inner.value if isinstance(inner, ast.Starred) else inner
                 return self._step(Site(site.source, inner, site.frame), stray_device, part)
-        if not _is_passive(node, scope) or builds_module(node, scope):
+        if not is_passive(node, scope) or builds_module(node, scope):
             return None
         if call_name(node, scope) in FACTORIES:
             return self._of_model_device(site, node, stray_device)
@@ -401,14 +401,3 @@ def _carry(step: Step, part: int) -> None:
         step.value = step.value.elts[part]
     else:
         step.part = part
-
-
-def _is_passive(node: ast.Call, scope: Scope) -> bool:
-    """Whether the call is one of torch's functions, whose result is where its arguments are."""
-    return call_name(node, scope) not in ("", "load")
-
-
-def builds_module(node: ast.Call, scope: Scope) -> bool:
-    """``nn.GroupNorm(2, c)``: made here, whatever its arguments are."""
-    cls, module = value(node.func, scope), placement.torch_class("module")
-    return module is not None and is_of(cls, type) and type.__subclasscheck__(module, cls)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Set
 from dataclasses import replace
 from typing import Any
 
 from ipydevice import launchers, placement
-from ipydevice.diagnose import bindings, holders, literals
+from ipydevice.diagnose import bindings, cards, holders, literals
 from ipydevice.diagnose.evaluate import MISSING, Scope, value
 from ipydevice.diagnose.finding import Site
 from ipydevice.diagnose.infer import FACTORIES, call_name, is_conversion, keyword, moved_to, on_the_way
@@ -39,14 +38,14 @@ def weight(
         points += 2.0
     between_cards = HOST not in {other.device for other in everyone}
     candidate = _as_registered(candidate, tracer)
-    if between_cards and is_off_its_card(device, {other.device for other in everyone}):
+    if between_cards and cards.is_off_its_card(device, {other.device for other in everyone}):
         own = launchers.own_card()
         return 4.5, [say("the card of this process is number {own}, by its rank", own=own)]
-    if between_cards and _is_sent_by_constant(candidate, everyone, tracer):
+    if between_cards and cards.is_sent_by_constant(candidate, everyone, tracer):
         return 4.5, [say("only one line of the code sends anything to {device}", device=device)]
     if between_cards and candidate.via in ("parameter", "buffer"):
         others = {other.device for other in everyone} - {device}
-        if _is_split(candidate, everyone, tracer) or any(literals.sends_modules(str(o), tracer) for o in others):
+        if cards.is_split(candidate, everyone, tracer) or any(literals.sends_modules(str(o), tracer) for o in others):
             return -4.0, []  # a model, or several, that were meant for two cards
         if literals.moves_module(candidate.site, candidate.value, device or "", tracer):
             return 4.0, [
@@ -96,8 +95,8 @@ def weight(
     elif not candidate.member:
         points += _weight_of_history(candidate, tracer, facts)
         if between_cards:
-            points += 1.5 if _is_away_from_models(device, everyone, tracer) else 0.0
-            points -= _when_made(candidate, tracer) / 1000 + _is_latest(candidate, everyone, tracer)
+            points += 1.5 if cards.is_away_from_models(device, everyone, tracer) else 0.0
+            points -= cards.when_made(candidate, tracer) / 1000 + cards.is_latest(candidate, everyone, tracer)
     return points, facts
 
 
@@ -344,70 +343,6 @@ def _is_moved_afterwards(candidate: Candidate) -> bool:
             case ast.Subscript(slice=ast.Name(id=name)) if name in names:
                 return True  # an index itself, which the host is good for
     return False
-
-
-def _is_away_from_models(device: str | None, everyone: list[Candidate], tracer: Tracer) -> bool:
-    """Whether all models of the workspace are wholly on the other card."""
-    others = {other.device for other in everyone if other.device != device}
-    homes = {
-        home for live in tracer.namespace.values() if placement.is_module(live) for home in placement.devices_of(live)
-    }
-    return homes == others and len(homes) == 1
-
-
-def is_off_its_card(device: str | None, devices: Set[str | None]) -> bool:
-    """Whether one of several processes has something on another's card, beside what is on its own."""
-    own = launchers.own_card() if device is not None and ":" in device else None
-    if own is None or device is None:
-        return False
-    kind, _, number = device.partition(":")
-    return number != str(own) and f"{kind}:{own}" in devices
-
-
-def _is_sent_by_constant(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
-    """Whether what is on the candidate's card got there by the one line that names this card."""
-    others = {other.device for other in everyone if other.device != candidate.device}
-    if candidate.device is None or len(others) != 1 or _is_split(candidate, everyone, tracer):
-        return False
-    return literals.only_place(candidate.device, others.pop() or "", tracer) is not None
-
-
-def _is_split(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
-    """Whether the model that the parameter belongs to lives on the other card too: by design, as a pipeline does."""
-    chain = tracer.models.find(candidate.value) or tracer.held.find(candidate.value)
-    if not chain or not placement.is_module(chain[0].value):
-        return False
-    others = {other.device for other in everyone if other.device != candidate.device}
-    return any(placement.device_of(tensor) in others for tensor in holders.registered(chain[0].value))
-
-
-def _is_latest(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
-    """Whether nothing that it meets was made after it, in the same function: the flow is where the latest value is.
-
-    What a factory makes for the occasion is no part of the flow.
-    """
-    for step in tracer.trace(candidate.site, candidate.device):
-        calls = on_the_way(step.value) if step.value is not None else ()
-        if any(call_name(call, tracer.scope(step.site)) in FACTORIES for call in calls):
-            return False
-    when = _when_made(candidate, tracer)
-    others = [_when_made(other, tracer) for other in everyone if other.device != candidate.device]
-    return bool(others) and when > max(others)
-
-
-def _when_made(candidate: Candidate, tracer: Tracer) -> int:
-    """The line that made it, where that is in the same function; else 0. Out of a list: the line that put it there."""
-    function = candidate.source.function(candidate.node)
-    made = 0
-    for step in tracer.trace(candidate.site, candidate.device):
-        if step.site.source is not candidate.source or candidate.source.function(step.site.node) is not function:
-            break
-        if step.how not in ("assignment", "item"):
-            break
-        made = int(getattr(step.site.node, "lineno", 0))
-        if step.how == "item":
-            break
-    return made
 
 
 def facts_of_other(other: Candidate) -> list[str]:

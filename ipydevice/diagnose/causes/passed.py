@@ -8,6 +8,7 @@ import re
 
 from ipydevice import placement
 from ipydevice.diagnose import bindings
+from ipydevice.diagnose.cards import is_off_its_card
 from ipydevice.diagnose.causes.facts import HIDDEN, LABELS, Facts, is_user_object
 from ipydevice.diagnose.causes.made import WRAPPERS
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_of, value
@@ -16,7 +17,7 @@ from ipydevice.diagnose.infer import FACTORIES, call_name, device_name, keyword,
 from ipydevice.diagnose.literals import is_literal, only_place
 from ipydevice.diagnose.origin import Tracer
 from ipydevice.diagnose.source import Source
-from ipydevice.diagnose.weigh import HOST, is_off_its_card
+from ipydevice.diagnose.weigh import HOST
 
 
 def discarded(facts: Facts) -> str | None:
