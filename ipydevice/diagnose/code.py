@@ -182,7 +182,7 @@ class Code:
             for call in reversed(bindings.calls(other.tree, called)):
                 given = bindings.argument_for(call, function, name, bound)
                 if given is not None:
-                    return Site(other, call, self._frame_running(other, call)), given
+                    return Site(other, call, self.frame_running(other, call)), given
         return None
 
     def keyword_of_partial(self, name: str) -> tuple[Site, ast.expr] | None:
@@ -191,7 +191,7 @@ class Code:
             for call in reversed(bindings.calls(source.tree, "partial")):
                 given = next((kw.value for kw in call.keywords if kw.arg == name), None)
                 if given is not None:
-                    return Site(source, call, self._frame_running(source, call)), given
+                    return Site(source, call, self.frame_running(source, call)), given
         return None
 
     def called(self, func: ast.expr, scope: Scope) -> Any:
@@ -213,7 +213,7 @@ class Code:
         if first.file is not None:
             yield first
 
-    def _frame_running(self, source: Source, node: ast.AST) -> FrameType | None:
+    def frame_running(self, source: Source, node: ast.AST) -> FrameType | None:
         """The live frame in which a node of some text would run, if there is one."""
         function = source.function(node)
         if function is not None:
@@ -258,7 +258,7 @@ class Code:
                 match node:
                     case ast.Call(func=ast.Attribute(value=receiver, attr="to" | "cuda" | "xpu" | "cpu")):
                         if ast.unparse(receiver) == text:
-                            return Site(source, node, self._frame_running(source, node))
+                            return Site(source, node, self.frame_running(source, node))
         return None
 
     def is_later(self, one: Site, other: Site) -> bool:

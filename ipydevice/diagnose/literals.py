@@ -55,7 +55,7 @@ def only_place(device: str, target: str, tracer: Tracer) -> Site | None:
             statement = source.statement(call)
             if statement is not None and _sends_to(call, device, tracer):
                 told |= set(ast.walk(call))
-                found.append(Site(source, statement))
+                found.append(Site(source, statement, tracer.frame_running(source, statement)))
         if any(_speaks_of(node, device, tracer) for node in ast.walk(source.tree) if node not in told):
             return None
     texts = {site.source.segment(site.node) for site in found}  # a cell may have run more than once

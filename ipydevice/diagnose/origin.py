@@ -106,7 +106,7 @@ class Tracer(Code):
                 continue
             if binding.how == "import":
                 return []
-            step = self._binding_step(binding, source, self._frame_running(source, binding.node))
+            step = self._binding_step(binding, source, self.frame_running(source, binding.node))
             onward = self.trace(Site(source, step.value, step.site.frame)) if step.value is not None else []
             return [step, *onward]
         return []
@@ -223,7 +223,7 @@ class Tracer(Code):
                 binding = self._by_global_statement(source, name)
             if binding is not None:
                 filled = self._filled(name) if is_empty(binding.value) else None
-                return filled or self._binding_step(binding, source, self._frame_running(source, binding.node))
+                return filled or self._binding_step(binding, source, self.frame_running(source, binding.node))
         return None
 
     def _filled(self, name: str) -> Step | None:
@@ -231,7 +231,7 @@ class Tracer(Code):
         for source in self._texts_of_cells():
             found = fillings(source.tree, name)
             if found:
-                return self._binding_step(found[-1], source, self._frame_running(source, found[-1].node))
+                return self._binding_step(found[-1], source, self.frame_running(source, found[-1].node))
         return None
 
     # Attributes and items ------------------------------------------------------------------
@@ -256,7 +256,7 @@ class Tracer(Code):
             binding = in_force(assigned_in(source.tree), source, until)
             if binding is not None:
                 how: How = "item" if text.endswith("]") else "attribute"
-                return self._binding_step(binding, source, self._frame_running(source, binding.node), how)
+                return self._binding_step(binding, source, self.frame_running(source, binding.node), how)
         return None
 
     def _of_attribute(self, site: Site, node: ast.Attribute) -> Step | None:
@@ -301,7 +301,7 @@ class Tracer(Code):
                         and target.attr == name
                         and value(target.value, self.workspace) is owner
                     ):
-                        return Step("attribute", Site(source, node, self._frame_running(source, node)), node.value)
+                        return Step("attribute", Site(source, node, self.frame_running(source, node)), node.value)
         for source, cls in self.classes_of(owner):
             binding = most_telling(bindings.of_attribute(cls, name))
             if binding is not None:
