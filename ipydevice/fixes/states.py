@@ -94,7 +94,8 @@ def _moved_if_there(ctx: Context, owner: Any, attribute: str) -> Proposal | None
     if device is None:
         return None
     moved_names = [attribute]
-    moved = f"{name}.to({device})" if placement.is_tensor(held) else f"tuple(s.to({device}) for s in {name})"
+    several = not placement.is_tensor(held) and held is not None  # (h, c) of an LSTM
+    moved = f"tuple(s.to({device}) for s in {name})" if several else f"{name}.to({device})"
     code = f"if {name} is not None:\n    {name} = {moved}"
     own = site.source.segment(node.value)
     beside = {

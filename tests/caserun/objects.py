@@ -107,7 +107,8 @@ def floats(expression: str, namespace: dict[str, Any]) -> dict[str, np.ndarray[A
 def _floats(path: str, value: Any, found: dict[str, np.ndarray[Any, Any]]) -> None:
     if isinstance(value, torch.Tensor):
         if value.is_floating_point() and value.device.type != "meta":
-            found[path] = value.detach().to("cpu").double().numpy()
+            dense = value.detach().to("cpu")
+            found[path] = (dense if dense.layout is torch.strided else dense.to_dense()).double().numpy()
     elif isinstance(value, nn.Module):
         for name, parameter in value.named_parameters():
             _floats(f"{path}.{name}", parameter, found)
