@@ -51,7 +51,7 @@ def _kept_by_self(stray: Candidate, tracer: Tracer) -> Candidate:
     kept = inside.find(stray.value)
     if not kept:
         return stray
-    for node in ast.walk(stray.source.tree):
+    for node in stray.source.nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and ast.unparse(node) == kept[-1].path:
             via = kept[-1].via or ""
             return replace(stray, node=node, member="", root=None, via=via, owner=me, attribute=node.attr)

@@ -222,7 +222,7 @@ class Code:
 
     @staticmethod
     def _by_global_statement(source: Source, name: str) -> bindings.Binding | None:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Global) and name in node.names:
                 function = source.function(node)
                 found = bindings.of_name(function, name) if function is not None else []
@@ -294,7 +294,7 @@ class Code:
             source = self.sources.of_file(file)
             candidates = [source] if source is not None else []
         for source in candidates:
-            for node in ast.walk(source.tree):
+            for node in source.nodes:
                 if isinstance(node, ast.ClassDef) and node.name == placement.class_name(cls):
                     return source, node
         return None
@@ -327,7 +327,7 @@ class Code:
         source = self.sources.of_code_file(code.co_filename)
         if source is None:
             return None
-        for item in ast.walk(source.tree):
+        for item in source.nodes:
             if not isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 continue
             first = min([item.lineno, *(deco.lineno for deco in getattr(item, "decorator_list", ()))])

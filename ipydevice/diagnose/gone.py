@@ -81,7 +81,7 @@ def origin(attribute: str, tracer: Tracer) -> list[Step]:
 
 def _assignments(attribute: str, tracer: Tracer) -> Iterator[tuple[Source, ast.Assign]]:
     for source in tracer.sources.all_cells():
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             match node:
                 case ast.Assign(targets=[ast.Attribute(attr=name)]) if name == attribute:
                     yield source, node

@@ -49,14 +49,14 @@ def only_place(device: str, target: str, tracer: Tracer) -> Site | None:
     found: list[Site] = []
     for source in tracer.sources.all_cells():
         told = set[ast.AST]()
-        for call in (node for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
+        for call in (node for node in source.nodes if isinstance(node, ast.Call)):
             if _sends_to(call, target, tracer):
                 return None
             statement = source.statement(call)
             if statement is not None and _sends_to(call, device, tracer):
                 told |= set(ast.walk(call))
                 found.append(Site(source, statement, tracer.frame_running(source, statement)))
-        if any(_speaks_of(node, device, tracer) for node in ast.walk(source.tree) if node not in told):
+        if any(_speaks_of(node, device, tracer) for node in source.nodes if node not in told):
             return None
     texts = {site.source.segment(site.node) for site in found}  # a cell may have run more than once
     return found[-1] if len(texts) == 1 else None

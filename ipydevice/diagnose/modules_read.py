@@ -39,7 +39,7 @@ class Modules:
     @cached_property
     def classes(self) -> set[str]:
         """Names of the classes in the texts that are modules, by their bases."""
-        classes = [n for source in self.reading.texts for n in ast.walk(source.tree) if isinstance(n, ast.ClassDef)]
+        classes = [n for source in self.reading.texts for n in source.nodes if isinstance(n, ast.ClassDef)]
         found: set[str] = set()
         for _ in range(4):  # a base may stand below
             for cls in classes:
@@ -186,7 +186,7 @@ class Modules:
     def _moves_argument(self, call: ast.Call, name: str) -> bool:
         """Whether a function of the texts moves the argument of that name."""
         for source in self.reading.texts:
-            for function in ast.walk(source.tree):
+            for function in source.nodes:
                 if not isinstance(function, ast.FunctionDef) or function.name != getattr(call.func, "id", ""):
                     continue
                 for parameter in bindings.parameters(function):

@@ -261,7 +261,7 @@ class Reading:
     def _makers(self) -> dict[str, str]:
         """By name the last name of what is called to make it: ``train = DataLoader(...)``."""
         found: dict[str, str] = {}
-        for node in (node for source in self.texts for node in ast.walk(source.tree)):
+        for node in (node for source in self.texts for node in source.nodes):
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=func)):
                     found[name] = ast.unparse(func).rpartition(".")[2]
@@ -271,7 +271,7 @@ class Reading:
     def _own(self) -> set[str]:
         """Names of the functions and classes of the texts."""
         defined = (ast.FunctionDef, ast.ClassDef)
-        return {n.name for source in self.texts for n in ast.walk(source.tree) if isinstance(n, defined)}
+        return {n.name for source in self.texts for n in source.nodes if isinstance(n, defined)}
 
     def is_library(self, node: ast.expr) -> bool:
         """A module of Python's, or something in one: ``F``, ``nn.functional.relu``."""
@@ -287,7 +287,7 @@ class Reading:
         if not isinstance(func, ast.Name):
             return None
         for source in reversed(self.texts):
-            for node in ast.walk(source.tree):
+            for node in source.nodes:
                 if isinstance(node, ast.FunctionDef) and node.name == func.id:
                     returned = bindings.returns(node)
                     return (returned[-1], Site(source, returned[-1])) if returned else None
@@ -380,7 +380,7 @@ def _imported(texts: Sequence[Source]) -> set[str]:
     return {
         alias.asname or alias.name.partition(".")[0]
         for source in texts
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Import)
         for alias in node.names
     }

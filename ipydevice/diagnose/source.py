@@ -83,9 +83,14 @@ class Source:
             return ast.Module(body=[], type_ignores=[])
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Every node of the tree, in the order of `ast.walk`."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def placed(self) -> list[ast.expr | ast.stmt]:
         """Every node that has a place in the text, in the order of `ast.walk`."""
-        return [node for node in ast.walk(self.tree) if isinstance(node, (ast.expr, ast.stmt))]
+        return [node for node in self.nodes if isinstance(node, (ast.expr, ast.stmt))]
 
     @cached_property
     def by_span(self) -> dict[Span, ast.expr | ast.stmt]:

@@ -192,7 +192,7 @@ def _made_on_accelerator(live: Any, tracer: Tracer) -> tuple[Source, ast.Call] |
 def _name_of(optimizer: Any, frame: Frame) -> ast.expr | None:
     for name, live in dict.items(frame.frame.f_locals):
         if live is optimizer and frame.source is not None:
-            return next((n for n in ast.walk(frame.source.tree) if isinstance(n, ast.Name) and n.id == name), None)
+            return next((n for n in frame.source.nodes if isinstance(n, ast.Name) and n.id == name), None)
     return None
 
 
@@ -224,7 +224,7 @@ def _custom_function(frames: list[Frame], name: str, mismatch: Mismatch, tracer:
     """A user's autograd Function whose backward returned a gradient on the wrong device."""
     frame = [frame for frame in frames if frame.is_user][-1]
     for source in (*reversed(tracer.sources.all_cells()), *tracer.sources.files_of(tracer.namespace)):
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if not (isinstance(node, ast.ClassDef) and node.name == name):
                 continue
             backward = next((f for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "backward"), None)

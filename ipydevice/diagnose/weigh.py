@@ -269,7 +269,7 @@ def _sets_default_in_passing(tracer: Tracer) -> bool:
         and ast.unparse(node.func).endswith(("set_default_device", "set_default_tensor_type"))
         and source.function(node) is not None
         for source in tracer.sources.all_cells()
-        for node in ast.walk(source.tree)
+        for node in source.nodes
     )
 
 
@@ -312,7 +312,7 @@ def _is_filled_by_moves(candidate: Candidate, tracer: Tracer) -> bool:
     """``bank[i:j] = encoder(x).cpu()``"""
     name = candidate.node.id if isinstance(candidate.node, ast.Name) else None
     for source in tracer.sources.all_cells() if name is not None else []:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             match node:
                 case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=filled))], value=given) if filled == name:
                     calls = (part for part in ast.walk(given) if isinstance(part, ast.Call))

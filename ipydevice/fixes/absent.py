@@ -78,7 +78,7 @@ def _other_card(ctx: Context) -> Iterator[Proposal]:
     asking: list[Draft] = []
     for source in _texts(ctx):
         one, other = ctx.draft(source), ctx.draft(source)
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if not isinstance(node, ast.expr) or not _says(source, node, kind, number):
                 continue
             count = ctx.work.torch_name(Site(source, node), f"{kind}.device_count")
@@ -189,7 +189,7 @@ def _other_device(ctx: Context) -> Iterator[Proposal]:
     failed = ctx.finding.failed.source
     for source in _texts(ctx):
         draft = ctx.draft(source)
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             # Other cells have run: what they ask is there, but for what they only name.
             if source is failed or _is_setting(source, node):
                 _asks_first(ctx, draft, Site(source, node))

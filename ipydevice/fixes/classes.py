@@ -53,7 +53,7 @@ def _class_named(ctx: Context, name: str, module: str) -> tuple[Source, ast.Clas
             continue
         if source.cell is not None and module != "__main__":
             continue
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.ClassDef) and node.name == name:
                 return source, node
     return None

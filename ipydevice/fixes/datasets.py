@@ -40,7 +40,7 @@ def unpinned(ctx: Context) -> Iterator[Proposal]:
     if ctx.finding.mismatch.family != "pin":
         return
     for source in classes.sources(ctx):
-        for call in (node for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
+        for call in (node for node in source.nodes if isinstance(node, ast.Call)):
             for keyword in call.keywords:
                 if (
                     keyword.arg == "pin_memory"
@@ -105,7 +105,7 @@ def pinned_on_the_host(ctx: Context) -> Iterator[Proposal]:
 
 
 def _getters(source: Source) -> Iterator[ast.FunctionDef]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.FunctionDef) and ("collate" in node.name or node.name == "__getitem__"):
             yield node
 

@@ -150,7 +150,7 @@ def _is_printed(work: Workspace, site: Site, code: ast.expr) -> bool:
     """Is it a device's name that printed lines move to and do not bind? Then all of them know it."""
     if work.finding.read is None or not isinstance(code, ast.Name) or not _DEVICE_LIKE.search(code.id):
         return False
-    stored = (n.id for n in ast.walk(site.source.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    stored = (n.id for n in site.source.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
     return code.id not in stored and work.value(site, code.id) is MISSING and code.id not in work.globals_of(site)
 
 

@@ -97,7 +97,7 @@ def _line(ctx: Context) -> list[ast.AST]:
         return []
     source = classes.cell_source(ctx, failed)
     line = start.frame.f_lineno if start is not None and start.frame is not None else 0
-    within = [s for s in ast.walk(source.tree) if isinstance(s, ast.stmt) and s.lineno <= line <= (s.end_lineno or 0)]
+    within = [s for s in source.nodes if isinstance(s, ast.stmt) and s.lineno <= line <= (s.end_lineno or 0)]
     inner = [s for s in within if not hasattr(s, "body")]
     return list(inner[-1:])
 

@@ -69,7 +69,7 @@ def _built_with_memory(ctx: Context) -> Iterator[Proposal]:
             continue
         for cell in reversed(ctx.work.order):
             source = classes.cell_source(ctx, cell)
-            for node in ast.walk(source.tree):
+            for node in source.nodes:
                 if not (isinstance(node, ast.With) and _builds(ctx, source, node, name)):
                     continue
                 for item in node.items:
@@ -120,7 +120,7 @@ def _assigned(ctx: Context, path: str) -> Proposal | None:
     """``load_state_dict(weights)`` copies into nothing on meta; with ``assign=True`` it takes them (torch 2.1)."""
     for cell in reversed(ctx.work.order):
         source = classes.cell_source(ctx, cell)
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == _LOAD):
                 continue
             if source.segment(node.func.value) == path and not any(k.arg == "assign" for k in node.keywords):

@@ -37,7 +37,7 @@ def known_name(ctx: Context) -> Iterator[Proposal]:
         if any(draft.source is source or draft.source.raw == source.raw for draft in drafts):
             continue
         draft = ctx.draft(source)
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Constant) and node.value == wrong and _is_given(source, node):
                 draft.replace(node, _asked_for(ctx, Site(source, node), right))
         drafts += [draft] if draft else []

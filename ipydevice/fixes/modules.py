@@ -323,7 +323,7 @@ def moved_in_pieces(ctx: Context, owner: Any) -> tuple[Site, ast.stmt] | None:
     last: tuple[Site, ast.stmt] | None = None
     for cell in ctx.work.order:
         source = classes.cell_source(ctx, cell)
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MOVES):
                 continue
             if any(True for _ in ctx.work.functions(source, node)):

@@ -187,7 +187,7 @@ def _moved_in_functions(ctx: Context) -> Iterator[tuple[Site, ast.stmt, str]]:
         return
     holders = [(live, name) for live in results.reachable(ctx) for name in _names_in(live, optimizer)]
     for source in classes.sources(ctx):
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             function, statement = source.function(node), source.statement(node)
             if not is_move(node) or function is None or isinstance(function, ast.Lambda) or statement is None:
                 continue

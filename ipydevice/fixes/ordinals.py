@@ -50,14 +50,14 @@ class Cards:
     def __init__(self, ctx: Context, source: Source, kind: str, there: int) -> None:
         self.ctx, self.source, self.kind, self.there = ctx, source, kind, there
         self.draft = ctx.draft(source)
-        texts = [(node, new) for node in ast.walk(source.tree) if there and (new := self._text(node)) is not None]
+        texts = [(node, new) for node in source.nodes if there and (new := self._text(node)) is not None]
         self.named = sum(len(_CARD.findall(new)) for _, new in texts)
         for node, new in texts:
             assert isinstance(node, ast.expr)
             asked = self._torch(node, "is_available")
             guarded = len(texts) > 1 or asked is None or isinstance(source.parent(node), ast.IfExp)
             self.draft.replace(node, new if guarded else self._or_host(node, new, f"{asked}()"))
-        for node in ast.walk(source.tree) if there else ():
+        for node in source.nodes if there else ():
             if isinstance(node, ast.Call):
                 self._number(node)
 

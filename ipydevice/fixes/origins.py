@@ -81,7 +81,7 @@ def made_by_functions(ctx: Context) -> Iterator[Proposal]:
 
 def _returned_factories(ctx: Context, name: str) -> Iterator[Proposal]:
     for source in classes.sources(ctx):
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if not (isinstance(node, ast.FunctionDef) and node.name == name):
                 continue
             draft = ctx.draft(source)

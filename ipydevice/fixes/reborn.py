@@ -44,7 +44,7 @@ def built_again(ctx: Context) -> Iterator[Proposal]:
 def _sets_it_still(ctx: Context, cell: Any, name: str, attribute: str) -> bool:
     """Does the new class keep it as the old one did, as a plain attribute?"""
     source = classes.cell_source(ctx, cell)
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return any(True for _ in classes.settings_in(source, node, attribute))
     return True

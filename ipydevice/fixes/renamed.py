@@ -69,7 +69,7 @@ def _tensors(module: Any, prefix: str = "", depth: int = 8) -> dict[str, Any]:
 def _lenient_loads(ctx: Context) -> Iterator[tuple[Source, ast.Call]]:
     """The calls of ``load_state_dict`` that leave out what does not fit."""
     for source in classes.sources(ctx):
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             match node:
                 case ast.Call(func=ast.Attribute(attr="load_state_dict"), args=[_, *_], keywords=keywords):
                     lenient = (k for k in keywords if k.arg == "strict" and isinstance(k.value, ast.Constant))
@@ -89,7 +89,7 @@ def _renamed(ctx: Context, given: Site, held: dict[str, Any], missing: set[str])
     words = {
         word
         for source in classes.sources(ctx)
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Constant) and type(node.value) is str
         for word in node.value.split(".")
     }

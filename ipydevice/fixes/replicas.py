@@ -81,7 +81,7 @@ def _used_outside(ctx: Context, cls: ast.ClassDef, name: str) -> bool:
     """Does code outside of the class read the attribute?"""
     inside = set(map(id, ast.walk(cls)))
     for source in classes.sources(ctx):
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Attribute) and node.attr == name and id(node) not in inside:
                 return True
     return False

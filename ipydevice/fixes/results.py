@@ -195,7 +195,7 @@ def arguments(
         around = source.class_of(function)
         called = around.name if around is not None else called
     for source in classes.sources(ctx):
-        for call in ast.walk(source.tree):
+        for call in source.nodes:
             if not (isinstance(call, ast.Call) and last_name(call.func) == called):
                 continue
             said = next((k.value for k in call.keywords if k.arg == name), None)

@@ -33,7 +33,7 @@ def forgotten_part(ctx: Context) -> Iterator[Proposal]:
 def _missing_name(ctx: Context, holder: Any, name: str) -> Iterator[Proposal]:
     """``for key in ("x", "y"): ... .to(device)`` gets the name that it lacks."""
     for source in classes.sources(ctx):
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             for loop in _loops(node):
                 if not any(is_move(n) for n in ast.walk(node)):
                     continue
@@ -166,7 +166,7 @@ def _beside_sibling(ctx: Context, holder: Any, name: str) -> Iterator[Proposal]:
     """``batch["image"] = batch["image"].to(device)`` stands there: so is ``batch["mask"]`` moved, below it."""
     names = [name, *_met_beside(ctx, holder, name)]
     for source in classes.sources(ctx):
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             moved = _moved_part(node)
             if moved is None or not isinstance(node, ast.Assign):
                 continue

@@ -361,7 +361,7 @@ def parts_of(cls: type, parts: ClassParts) -> tuple[type, ClassPart]:
     """The slots and class values of `cls`, from `parts` if they are known."""
     known = parts.get(id(cls))
     if known is None:
-        spaces = class_dicts(cls) if made_by_statement(cls) else []
+        spaces = [space for space in class_dicts(cls) if not _is_torchs(space)] if made_by_statement(cls) else []
         slots = [
             (name, value)
             for space in spaces
@@ -370,6 +370,12 @@ def parts_of(cls: type, parts: ClassParts) -> tuple[type, ClassPart]:
         ]
         known = parts[id(cls)] = (cls, ClassPart(tuple(slots), tuple(class_values(spaces))))
     return known
+
+
+def _is_torchs(space: Mapping[str, Any]) -> bool:
+    """Whether a class body is PyTorch's own: long, and without tensors."""
+    home = space.get("__module__")
+    return type(home) is str and home.startswith(("torch.nn.modules.", "torch.optim."))
 
 
 def _items(space: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:

@@ -158,7 +158,7 @@ def _moved_by_framework(facts: Facts) -> bool:
     """A library's object was given the model and left it on the host: ``trainer.fit(model)``."""
     name = facts.stray.expression.split(".")[0].split("[")[0]
     for source in facts.tracer.sources.all_cells():
-        for call in (node for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
+        for call in (node for node in source.nodes if isinstance(node, ast.Call)):
             if not (
                 isinstance(call.func, ast.Attribute)
                 and call.func.attr

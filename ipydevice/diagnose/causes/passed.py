@@ -252,7 +252,7 @@ def default_device(facts: Facts) -> str | None:
     if not made and facts.finding.mismatch.family != "generator":
         return None
     for source in facts.tracer.sources.all_cells():
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Call):
                 text = source.segment(node.func)
                 if text.endswith(("set_default_device", "set_default_tensor_type")):
