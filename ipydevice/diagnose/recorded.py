@@ -54,18 +54,26 @@ def _to_the_recording(site: Site, tracer: Tracer) -> list[Step]:
     steps: list[Step] = []
     here: Site | None = site
     while here is not None and len(steps) < LONGEST:
-        onward = tracer.trace(here)
-        steps += onward
-        last = onward[-1] if onward else None
-        here = None
-        match last.value if last is not None else site.node:
-            case ast.Call(func=ast.Attribute(value=inner, attr="to" | "cuda" | "cpu" | "eval" | "train")):
-                while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "to":
-                    inner = inner.func.value
-                at = last.site if last is not None else site
-                here = Site(at.source, inner, at.frame)
+        inner, at = _receiver(here.node), here
+        for step in tracer.trace(here) if inner is None else ():
+            steps.append(step)
+            inner, at = _receiver(step.value), step.site
+            if inner is not None:  # behind a move the tracer would follow the device that is moved to
+                break
+        here = Site(at.source, inner, at.frame) if inner is not None else None
     made = next((i for i, step in enumerate(steps) if step.value is not None and recordings(step.value)), len(steps))
     return steps[: made + 1]
+
+
+def _receiver(node: ast.AST | None) -> ast.expr | None:
+    """``graph`` of ``graph.to(device).eval()``"""
+    receiver: ast.expr | None = None
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:
+        receiver = node = node.func.value
+    return receiver
+
+
+_SAME = ("to", "cuda", "cpu", "eval", "train", "requires_grad_")
 
 
 def recordings(node: ast.AST) -> list[ast.Call]:

@@ -17,7 +17,7 @@ What is not the same as on a real card, yet or ever:
 - ``torch.autocast("cuda")`` casts the operators that the CPU's autocast casts;
 - ``torch.device(0)`` is refused by PyTorch itself (``"cuda:0"`` and ``.to(0)`` work), and names taken with
   ``from torch import zeros`` before the cards were on know nothing of them;
-- inside ``torch.jit.script`` the words of a device error are lost;
+- in functions (not modules) that ``torch.jit.script`` compiled, the words of a device error are lost;
 - one reading of PyTorch made the rules: not yet verified on CUDA (tests/parity).
 """
 

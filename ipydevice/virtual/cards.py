@@ -33,6 +33,7 @@ _BAD_FORK = (
 
 class _PerThread(threading.local):
     current = 0
+    refused = ""  # the words of the last error of an operator
     factory_depth = 0  # > 0 inside a factory that the user called: what it makes is no operator's intermediate
 
 

@@ -34,6 +34,13 @@ class VirtualDevices(_Mode):  # type: ignore[misc]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        try:
+            return self._run(func, types, args, kwargs)
+        except RuntimeError as error:
+            thread.refused = str(error)  # TorchScript's interpreter drops it: see `scripts`
+            raise
+
+    def _run(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         for kind in types:  # parameters and other plain subclasses are among them
             if kind.__torch_dispatch__ is not _NO_DISPATCH:
                 # A wrapper subclass unpacks itself, and we see its parts; PyTorch's fake tensors have none

@@ -25,6 +25,7 @@ from ipydevice.virtual import (
     operators,
     parallel,
     profiling,
+    scripts,
     storages,
     synchronised,
     tracebacks,
@@ -50,6 +51,7 @@ _ROOMS = (
     parallel,
     profiling,
     tracebacks,
+    scripts,
     unsupported,
 )
 

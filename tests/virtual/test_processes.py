@@ -190,3 +190,20 @@ def test_scripts_run(cards: Any) -> None:
     assert f(x, x).is_cuda
     with pytest.raises(RuntimeError, match="TorchScript interpreter"):  # which loses the words of our error
         f(x, x.cpu())
+
+
+def test_a_scripted_module_says_what_its_code_was_refused(cards: Any) -> None:
+    class Shift(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.by = torch.ones(3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.by
+
+    scripted = torch.jit.freeze(torch.jit.script(Shift().eval()))
+    assert torch.equal(scripted(torch.ones(3)), torch.full((3,), 2.0))
+    with pytest.raises(RuntimeError, match="(?s)TorchScript interpreter.*RuntimeError: Expected all tensors to be on"):
+        scripted.to("cuda")(torch.ones(3, device="cuda"))
+    with pytest.raises(RuntimeError, match="(?s)size of tensor a"):  # other errors keep their own
+        scripted(torch.ones(4))
