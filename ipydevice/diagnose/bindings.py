@@ -192,6 +192,30 @@ def of_target(scope: ast.AST, text: str) -> list[Binding]:
     return found
 
 
+def put_into(node: ast.AST, name: str, is_owner: Callable[[ast.expr], bool]) -> ast.expr | None:
+    """What a statement sets as attribute or submodule `name` of an owner.
+
+    ``net.fc = x``, ``net[2] = x``, ``setattr(net, "fc", x)``, ``net.add_module("fc", x)``, ``blocks.append(x)``
+    """
+    match node:
+        case ast.Assign(value=given) | ast.AugAssign(value=given) | ast.AnnAssign(value=ast.expr() as given):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                match target:
+                    case ast.Attribute(value=owner, attr=attr) if attr == name and is_owner(owner):
+                        return given
+                    case ast.Subscript(value=owner, slice=ast.Constant(value=key)) if str(key) == name:
+                        if is_owner(owner):
+                            return given
+        case ast.Expr(value=ast.Call(func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=key), given])):
+            return given if key == name and is_owner(owner) else None
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr=verb), args=[*rest, given])):
+            told = rest[0].value if len(rest) == 1 and isinstance(rest[0], ast.Constant) else None
+            named = verb in ("add_module", "register_module") and told == name
+            if (named or (verb == "append" and name.isdigit() and not rest)) and is_owner(owner):
+                return given
+    return None
+
+
 def fillings(scope: ast.AST, name: str) -> list[Binding]:
     """Where a list, dict or deque of this name is filled, in functions inside too: ``xs.append(x)``, ``d[k] = x``."""
     found: list[Binding] = []

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Set
 
 from ipydevice import launchers, placement
 from ipydevice.diagnose import holders, literals
+from ipydevice.diagnose.evaluate import value
 from ipydevice.diagnose.infer import FACTORIES, call_name, on_the_way
 from ipydevice.diagnose.meeting import Candidate
 from ipydevice.diagnose.origin import Tracer
 
 
-def is_away_from_models(device: str | None, everyone: list[Candidate], tracer: Tracer) -> bool:
-    """Whether all models of the workspace are wholly on the other card."""
-    others = {other.device for other in everyone if other.device != device}
-    homes = {
-        home for live in tracer.namespace.values() if placement.is_module(live) for home in placement.devices_of(live)
-    }
+def is_home(candidate: Candidate, everyone: list[Candidate]) -> bool:
+    """Whether the device that the code names for it is a good one: a card, against the host, or that of a model which
+    the line calls.
+    """
+    others = {other.device for other in everyone} - {candidate.device}
+    return "cpu" in others or candidate.device in _called_there(candidate)
+
+
+def _called_there(candidate: Candidate) -> set[str]:
+    """The devices of the modules that are called on the candidate's line."""
+    statement = candidate.source.statement(candidate.node)
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)] if statement is not None else []
+    called = [value(call.func, candidate.frame.scope) for call in calls]
+    return {home for live in called if placement.is_module(live) for home in placement.devices_of(live)}
+
+
+def is_away_from_models(candidate: Candidate, everyone: list[Candidate], tracer: Tracer) -> bool:
+    """Whether all models that the line calls, or else all of the workspace, are wholly on the other card."""
+    others = {other.device for other in everyone if other.device != candidate.device}
+    models = [live for live in tracer.namespace.values() if placement.is_module(live)]
+    homes = _called_there(candidate) or {home for live in models for home in placement.devices_of(live)}
     return homes == others and len(homes) == 1
 
 

@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from ipydevice import placement
@@ -135,6 +136,9 @@ def _chain(stray: Candidate, tracer: Tracer) -> list[Step]:
                 Step("closure", *given),
                 *tracer.trace(Site(given[0].source, given[1], given[0].frame), stray.device),
             ]
+    put = _put_into_module(stray, tracer)
+    if put is not None:
+        return [put]
     if stray.member and stray.known and stray.via not in ("parameter", "buffer"):
         chain = holders.along(stray.root, "", stray.member)
         at = next((i for i in range(len(chain) - 2, -1, -1) if not holders.is_container(chain[i].value)), None)
@@ -145,6 +149,17 @@ def _chain(stray: Candidate, tracer: Tracer) -> list[Step]:
                 rest = Site(step.site.source, step.value, step.site.frame) if step.value is not None else None
                 return [step, *(tracer.trace(rest, stray.device) if rest is not None else [])]
     return tracer.trace(stray.site, stray.device)
+
+
+def _put_into_module(stray: Candidate, tracer: Tracer) -> Step | None:
+    """Where a cell put a layer into a model that was there: ``net[2] = head``, ``layers.append(layer)``."""
+    chain = tracer.model_around(stray.value) if placement.is_module(stray.value) else []
+    for outer, inner in reversed(list(pairwise(chain))):
+        name = inner.path.removeprefix(outer.path).strip(".[]'\"")
+        step = tracer.of_attribute_of(outer.value, name) if inner.via == "module" else None
+        if step is not None and step.site.source.class_of(step.site.node) is None:
+            return step
+    return None
 
 
 def _sides(met: list[Candidate], inside: list[tuple[str, Any]], mismatch: Mismatch) -> dict[str, list[Candidate]]:

@@ -46,6 +46,14 @@ class Tracer(Code):
         """What the modules of the workspace hold."""
         return holders.Index([(name, live) for name, live in self.namespace.items() if placement.is_module(live)])
 
+    def model_around(self, live: Any) -> list[holders.Holder]:
+        """The way from a model of the workspace to a part of it, also where the part has a name of its own there."""
+        found = self.models.find(live)
+        if len(found) < 2 and placement.is_module(live):
+            others = [(n, m) for n, m in self.namespace.items() if placement.is_module(m) and m is not live]
+            found = holders.Index(others).find(live) or found
+        return found
+
     def held_by(self, name: str, live: Any) -> holders.Index:
         """What one object holds, under the name that it has in a frame: ``self``."""
         if id(live) not in self._indexes:
@@ -290,18 +298,12 @@ class Tracer(Code):
         return self._returned(*text, None) if text is not None else None
 
     def of_attribute_of(self, owner: Any, name: str) -> Step | None:
-        """Where attribute `name` of a live object was set: on it in a cell, or by a method of its class."""
+        """Where attribute or submodule `name` of a live object was set: in a cell, or by a method of its class."""
         for source in self._texts_of_cells():
-            for node in bindings.own_nodes(source.tree):
-                if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-                    continue
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    if (
-                        isinstance(target, ast.Attribute)
-                        and target.attr == name
-                        and value(target.value, self.workspace) is owner
-                    ):
-                        return Step("attribute", Site(source, node, self.frame_running(source, node)), node.value)
+            for node in reversed(list(bindings.own_nodes(source.tree))):
+                given = bindings.put_into(node, name, lambda expr: value(expr, self.workspace) is owner)
+                if given is not None:
+                    return Step("attribute", Site(source, node, self.frame_running(source, node)), given)
         for source, cls in self.classes_of(owner):
             binding = most_telling(bindings.of_attribute(cls, name))
             if binding is not None:

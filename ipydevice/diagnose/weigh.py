@@ -53,7 +53,9 @@ def weight(
             ]
         return -4.0, []  # parameters are at home and activations travel
     if mismatch.family == "indexing" and candidate.role == "value":
-        stays = between_cards and _weight_of_history(candidate, tracer, []) <= 0  # between cards the index travels
+        stays = (
+            between_cards and _weight_of_history(candidate, everyone, tracer, []) <= 0
+        )  # between cards the index travels
         if stays or _belongs_there(candidate, tracer):
             return 0.5, facts
         return points + 3.5, [
@@ -86,16 +88,16 @@ def weight(
         points += 4.0
         facts.append(say("{name} is optimizer state on {device}", name=name, device=device))
     elif candidate.via in ("parameter", "buffer"):
-        points += _weight_of_registered(candidate)
+        points += _weight_of_registered(candidate) - (0.5 if device != HOST and not between_cards else 0.0)
         if points > 0 and placement.is_module(candidate.root) and holders.wholly_on(candidate.root, HOST):
             points += 0.25  # then what else is on the host there belongs to the same mistake
     elif between_cards and candidate.via == "item":
         share, told = _share_of_list(candidate)
         points, facts = points + share, facts + told
     elif not candidate.member:
-        points += _weight_of_history(candidate, tracer, facts)
+        points += _weight_of_history(candidate, everyone, tracer, facts)
         if between_cards:
-            points += 1.5 if cards.is_away_from_models(device, everyone, tracer) else 0.0
+            points += 1.5 if cards.is_away_from_models(candidate, everyone, tracer) else 0.0
             points -= cards.when_made(candidate, tracer) / 1000 + cards.is_latest(candidate, everyone, tracer)
     return points, facts
 
@@ -208,7 +210,7 @@ def _weight_of_registered(candidate: Candidate) -> float:
     return 0.0
 
 
-def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -> float:
+def _weight_of_history(candidate: Candidate, everyone: list[Candidate], tracer: Tracer, facts: list[str]) -> float:
     """Moved on purpose to where it is: unlikely. Made without a device, or out of a loader: likely."""
     site = candidate.site
     chain = tracer.trace(site, candidate.device)
@@ -227,12 +229,13 @@ def _weight_of_history(candidate: Candidate, tracer: Tracer, facts: list[str]) -
             if not isinstance(inner.func.value, ast.Call) or moved_to(inner, scope) is not None:
                 break
             inner = inner.func.value  # `net(x)` of `net(x).softmax(-1)`
-        if isinstance(inner, ast.Call) and placement.is_module(value(inner.func, scope)):
+        module = value(inner.func, scope) if isinstance(inner, ast.Call) else None
+        if placement.is_module(module) and candidate.device in (placement.devices_of(module) or (candidate.device,)):
             return -2.5  # it is where its module is
         for call in on_the_way(expr):
             moved = moved_to(call, scope)
             if moved is not None and moved == candidate.device:
-                if literals.is_literal(call) and moved != HOST:
+                if literals.is_literal(call) and moved != HOST and not cards.is_home(candidate, everyone):
                     return 1.5
                 return -1.0 if moved == HOST and where.source.function(call) is not home else -2.0  # laid aside there
             if moved is None and _is_told_where(call, scope):

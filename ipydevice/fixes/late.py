@@ -24,8 +24,28 @@ def late(ctx: Context) -> Iterator[Proposal]:
     stray = ctx.stray
     if stray is None or not (placement.is_module(stray.value) or placement.is_module(stray.owner)):
         return
+    yield from _put_in(ctx)
     yield from _added_later(ctx)
     yield from _home_again(ctx)
+
+
+# -- layers that a cell puts into a model --------------------------------------------------------
+
+
+def _put_in(ctx: Context) -> Iterator[Proposal]:
+    """``net[2] = nn.Linear(6, 3)`` of a model that has been moved gets ``.to(device)``."""
+    step = ctx.chain[0] if ctx.chain and ctx.finding.cause == "module_added_after_move" else None
+    if step is None or step.how != "attribute" or not isinstance(step.value, ast.Call):
+        return
+    site = Site(step.site.source, step.value, step.site.frame)
+    if site.source.class_of(site.node) is not None:
+        return
+    device = ctx.device(site)
+    if device is not None:
+        draft = ctx.draft(site.source)
+        draft.suffix(step.value, f".to({device})")
+        note = say("an optimizer that was made before does not know its parameters")
+        yield Proposal(say("move {name} where it is put in", name=site.source.segment(step.value)), [draft], note=note)
 
 
 # -- layers that a method adds ------------------------------------------------------------------

@@ -15,6 +15,7 @@ from ipydevice import placement
 from ipydevice.diagnose import bindings
 from ipydevice.diagnose.evaluate import MISSING, Scope, is_of, value
 from ipydevice.diagnose.finding import Site
+from ipydevice.diagnose.infer import moved_to
 from ipydevice.diagnose.source import Source
 from ipydevice.fixes.names import bound, parameters, read
 from ipydevice.placement.kinds import attributes, class_dicts
@@ -36,7 +37,7 @@ def is_sound(ctx: Context, draft: Draft) -> bool:
             return False
         site = Site(draft.source, node, frame_at(ctx, draft.source, node))
         if "{}" in code and isinstance(node, ast.expr):
-            if _goes_nowhere(node, code):
+            if _goes_nowhere(node, code) or _is_there_already(ctx, site, node, code):
                 return False
             if code.startswith("{}.") and not results.has(ctx, site, node, code[3:].partition("(")[0]):
                 return False
@@ -44,6 +45,13 @@ def is_sound(ctx: Context, draft: Draft) -> bool:
         if not _works(ctx, site, code) or _unbound(ctx, site, code, node if below else None):
             return False
     return True
+
+
+def _is_there_already(ctx: Context, site: Site, node: ast.expr, code: str) -> bool:
+    """``Net().cuda().to("cuda:0")`` moves nothing, and the error comes back."""
+    if not (code.startswith(("{}.to(", "{}.cpu(")) and isinstance(node, ast.Call) and ctx.target is not None):
+        return False
+    return moved_to(node, ctx.scope(site)) == ctx.target
 
 
 def _unbound(ctx: Context, site: Site, code: str, above: ast.AST | None) -> bool:

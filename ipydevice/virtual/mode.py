@@ -156,7 +156,7 @@ def _legacy_constructor(func: Any) -> bool:
     """
     if func._schema.name != "aten::empty":
         return False
-    frame = sys._getframe(2)
+    frame = sys._getframe(3)
     positions = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
     if positions is None or positions[0] is None or positions[2] is None:
         return False

@@ -90,7 +90,21 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return to(self, other)
 
 
+def _numbered(parse: Callable[..., Any]) -> Callable[..., Any]:
+    """``module.to(1)``: PyTorch asks its build for the accelerator that a number means."""
+
+    def parsed(*args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) is int:
+            args = (cards.resolve(args[0]), *args[1:])
+        if type(kwargs.get("device")) is int:
+            kwargs = {**kwargs, "device": cards.resolve(kwargs["device"])}
+        return parse(*args, **kwargs)
+
+    return parsed
+
+
 def install(patches: Patches) -> None:
+    patches.replace(torch._C._nn, "_parse_to", _numbered(torch._C._nn._parse_to))
     methods: dict[str, Callable[..., Any]] = {"to": to, "cuda": cuda, "cpu": cpu, "type_as": type_as}
     for name, replacement in methods.items():
         patches.replace(Tensor, name, stands_in(getattr(torch._C.TensorBase, name), replacement))

@@ -110,6 +110,17 @@ def test_streams_and_events(cards: Any) -> None:
     torch.cuda.empty_cache()
 
 
+def test_a_number_is_a_card_for_modules_too(cards: Any) -> None:
+    net = torch.nn.Linear(2, 2)
+    assert {p.device for p in net.to(1).parameters()} == {torch.device("cuda:1")}
+    assert {p.device for p in net.to(device=0, dtype=torch.float64).parameters()} == {torch.device("cuda:0")}
+    assert net.to(torch.cuda.current_device()).weight.dtype == torch.float64
+    packed = torch.nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])
+    assert packed.to(1).data.device == torch.device("cuda:1")
+    with pytest.raises(Exception, match="invalid device ordinal"):
+        net.to(7)
+
+
 def test_streams_of_any_accelerator(cards: Any) -> None:
     stream = torch.Stream("cuda:1")
     event = torch.Event("cuda:1", enable_timing=True)

@@ -37,7 +37,8 @@ def owners() -> list[Any]:
             torch._utils.ExceptionWrapper,
         ),
         *(torch.cuda.memory, torch.cuda.nvtx, torch.autograd.profiler.profile, torch.utils.data.dataset),
-        *(threading.Thread, torch.serialization, torch.optim.Optimizer, torch.nn.Module),
+        *(threading.Thread, torch.serialization, torch.optim.Optimizer, torch.nn.Module, torch._C._nn),
+        torch.jit._script.RecursiveScriptModule,
     ]
     loaded = ("torch.export", "torch._dynamo.eval_frame")  # only when something has asked for them
     return found + [sys.modules[name] for name in loaded if name in sys.modules]

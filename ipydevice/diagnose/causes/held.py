@@ -110,7 +110,8 @@ def module(facts: Facts) -> str | None:
         return "loss_weight"
     if _moved_by_framework(facts):
         return "framework_moved_model"
-    if len(facts.owners) > 1 and placement.is_module(facts.owners[-2].value) and _added_after_move(facts):
+    owners = facts.owners if len(facts.owners) > 1 else facts.tracer.model_around(stray.value)  # `for layer in layers`
+    if len(owners) > 1 and placement.is_module(owners[-2].value) and _added_after_move(facts):
         return "module_added_after_move"
     return "model_not_moved"
 
@@ -141,7 +142,7 @@ def _added_after_move(facts: Facts) -> bool:
 
 def _was_moved_whole(facts: Facts) -> bool:
     """Whether the model of the workspace that the stray is registered in was moved to where it should be."""
-    chain = facts.tracer.models.find(facts.stray.value)
+    chain = facts.tracer.model_around(facts.stray.value)
     registered = all(holder.via in ("parameter", "buffer", "module") for holder in chain[1:])
     if len(chain) < 2 or not registered or facts.finding.target is None:
         return False
