@@ -35,6 +35,7 @@ _CHANGES = [
     (re.compile(r"^( +\d+ +)\d+( +\d+ +)(?=✗? ?cuda:)", re.MULTILINE), r"\1<pid>\2"),
     (re.compile(r"\bpid +(?=local\b)"), "pid  "),  # as wide as the longest number of a process
     (re.compile(r"\b(\d) of \S+: NCCL"), r"\1 of <name>: NCCL"),
+    (re.compile(r"'/\S*/tmp\w+/"), "'<folder>/"),
     (re.compile(r"torch \d\S*;"), "torch <version>;"),
     # Which of them ipyparallel raises depends on whether an engine's error was streamed before the cell ended.
     (

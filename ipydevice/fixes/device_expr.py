@@ -85,7 +85,7 @@ def _candidates(work: Workspace, site: Site, avoid: frozenset[str]) -> Iterator[
             if likely or type(live) is not str:
                 yield (0 if local else 5.5) + (0 if likely else 1), name
         elif "rank" in name.lower() and type(live) is int and is_target(work, f"{accelerator()}:{live}"):
-            yield 5.8, name  # `local_rank`: a number is a device of the accelerator
+            yield 5.8 if "local" in name.lower() else 5.9, name  # `local_rank`: a number is a device of the accelerator
         elif _on_target(work, live):
             if name in avoid or _is_stray(work, live) or _moved_later(work, site, name):
                 continue

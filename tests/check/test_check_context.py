@@ -91,7 +91,10 @@ def test_decorator() -> None:
     "head",
     ["def step(x)", "async def step(x)", "def step(x): yield\ndef other(x)", "async def step(x): yield\ndef o()"],
 )
-def test_a_decorated_function_does_not_own_the_notebook(notebook: Notebook, head: str) -> None:
+def test_a_decorated_function_does_not_own_the_notebook(
+    notebook: Notebook, head: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")  # narrower, names are cut
     notebook.run("x = torch.ones(3, device=device)\nimport ipydevice")
     notebook.run(f"@ipydevice.check\n{head}: return x")
     text = notebook.run("%devices").text

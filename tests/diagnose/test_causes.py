@@ -862,6 +862,53 @@ net = nn.DataParallel(nn.Linear(3, 2).to(DEV2))
 ---
 net(torch.ones(4, 3, device=DEV2))
 """),
+    ("input_not_moved", "h", """
+cell, h = nn.GRUCell(3, 5).cuda(), torch.zeros(2, 5)
+---
+for t in range(4):
+    h = cell(torch.ones(2, 3).cuda(), h)
+"""),
+    ("stray_in_collection", "nxt", """
+lm = nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 10)).to('cuda')
+def generate(prompt):
+    ids = prompt.to('cuda')
+    for _ in range(3):
+        nxt = lm(ids)[:, -1].argmax(-1, keepdim=True).cpu()
+        ids = torch.cat([ids, nxt], 1)
+    return ids
+---
+generate(torch.tensor([[1, 2, 3]]))
+"""),
+    ("hardcoded_device", "log['a']", """
+log = {}
+def keep(name, t):
+    log[name] = t.cpu()
+a = torch.ones(3).cuda()
+keep('a', a)
+---
+a + log['a']
+"""),
+    ("module_added_after_move", "net[2]", """
+net = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 10)).cuda()
+net[2] = nn.Linear(6, 3)
+---
+net(torch.ones(2, 6, device='cuda'))
+"""),
+    ("module_added_after_move", "layer", """
+layers = nn.ModuleList([nn.Linear(3, 3)]).cuda()
+layers.append(nn.Linear(3, 3))
+---
+x = torch.ones(2, 3, device='cuda')
+for layer in layers:
+    x = layer(x)
+"""),
+    ("module_added_after_move", "self.fc", NET + """
+net = Net().cuda()
+---
+setattr(net, 'fc', nn.Linear(3, 4))
+---
+net(torch.ones(2, 3, device='cuda'))
+"""),
 ]  # fmt: skip
 
 
@@ -920,3 +967,14 @@ def test_a_process_of_its_own_has_no_card_of_its_own(notebook: Notebook) -> None
 def test_every_class_has_two_notebooks() -> None:
     counted = {cause: sum(1 for other, _, _ in MISTAKES if other == cause) for cause in EXPLANATIONS}
     assert {cause for cause, n in counted.items() if n < 2} == ELSEWHERE
+
+
+def test_a_layer_is_shown_where_a_cell_has_put_it(notebook: Notebook) -> None:
+    notebook.run(
+        "net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2)).to(DEV)",
+        "net[1] = nn.Sequential(net[1], nn.Linear(2, 2))",
+        "net(torch.ones(2, 3, device=DEV))",
+    )
+    finding = notebook.finding()
+    assert finding.origin is not None
+    assert finding.origin.site.source.segment(finding.origin.site.node).startswith("net[1] = ")

@@ -235,6 +235,33 @@ NOTEBOOKS = [
         "    w = w.to(x.device)",
     ),
     Notebook(
+        "layer_put_in_by_its_number",
+        (
+            IMPORTS + "net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2)).to(DEV)",
+            "net[1] = nn.Linear(3, 4)",
+            "out = net(torch.ones(2, 3, device=DEV))",
+        ),
+        "net[1] = nn.Linear(3, 4).to(DEV)",
+    ),
+    Notebook(
+        "layer_appended",
+        (
+            IMPORTS + "layers = nn.ModuleList([nn.Linear(3, 3)]).to(DEV)",
+            "layers.append(nn.Linear(3, 2))",
+            "out = torch.ones(2, 3, device=DEV)\nfor layer in layers:\n    out = layer(out)",
+        ),
+        "layers.append(nn.Linear(3, 2).to(DEV))",
+    ),
+    Notebook(
+        "layer_set_by_its_name",
+        (
+            IMPORTS + "net = nn.Sequential(nn.Linear(4, 4))\nnet.add_module('fc', nn.Linear(4, 2))\nnet.to(DEV)",
+            "setattr(net, 'fc', nn.Linear(4, 5))",
+            "out = net(torch.ones(2, 4, device=DEV))",
+        ),
+        "setattr(net, 'fc', nn.Linear(4, 5).to(DEV))",
+    ),
+    Notebook(
         "mask_built_once",
         (
             IMPORTS

@@ -184,7 +184,7 @@ def _is_cpu(call: ast.Call) -> bool:
 def card_of_another_rank(facts: Facts) -> str | None:
     """One of several processes has it on another card than its own."""
     finding = facts.finding
-    if facts.stray is None or HOST in (facts.device, finding.target):
+    if facts.stray is None or HOST in (facts.device, finding.target) or checkpoint(facts):
         return None
     if finding.mismatch.family == "dataparallel":  # it spreads over all cards, and the first is another process's
         return "ddp_wrong_device" if is_off_its_card(finding.target, {facts.device}) else None
