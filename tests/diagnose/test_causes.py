@@ -902,8 +902,10 @@ x = torch.ones(2, 3, device='cuda')
 for layer in layers:
     x = layer(x)
 """),
-    ("module_added_after_move", "self.fc", NET + """
-net = Net().cuda()
+    ("module_added_after_move", "net.fc", """
+net = nn.Sequential(nn.Linear(3, 3))
+net.add_module('fc', nn.Linear(3, 2))
+net.cuda()
 ---
 setattr(net, 'fc', nn.Linear(3, 4))
 ---
